@@ -1,0 +1,1 @@
+"""The command line of gradlab: reads options, calls the library, prints results."""
