@@ -1,0 +1,68 @@
+# Needs git, make and Python 3.11 or newer with venv; everything else goes into .venv.
+
+VENV ?= .venv
+OUT ?= out/demo
+PYTHON ?= $(shell for python in python3.11 python3; do \
+	$$python -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
+
+INSTALLED := $(VENV)/.installed
+GRADLAB := $(VENV)/bin/gradlab
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet --quiet
+
+.DELETE_ON_ERROR:
+.PHONY: help install demo test lint bench wheel-test clean
+
+help:
+	@echo "make demo        run the main job: a sweep and three reports, in $(OUT)"
+	@echo "make test        run all tests"
+	@echo "make lint        check style, types and the direction of imports"
+	@echo "make bench       measure speed against a floor and a peer, as ratios"
+	@echo "make wheel-test  build the wheel and test it in an empty environment"
+	@echo "make clean       remove .venv, results, caches and builds"
+
+install: $(INSTALLED)
+
+# The build backend is installed first, so that its version is a constrained one too.
+$(INSTALLED): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv was found: install one," \
+		"or name it, as in: make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Installing into $(VENV), once; this takes a minute or two"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --constraint constraints.txt hatchling editables
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+demo: $(INSTALLED)
+	$(GRADLAB) sweep --gamma 0.5:1.5:21 --hidden-size 64 --length 100 --seeds 10 -o $(OUT)/sweep --force
+	$(GRADLAB) report vanishing -o $(OUT)/vanishing --force
+	$(GRADLAB) report exploding -o $(OUT)/exploding --force
+	$(GRADLAB) report examples/digits/digits_rnn.safetensors --inputs examples/digits/digits_test_inputs.npy \
+		-o $(OUT)/digits --force
+	@echo
+	@echo "The reports are pages for a browser, the tables and figures lie beside them:"
+	@echo "  spectral norms swept from 0.5 to 1.5   $(OUT)/sweep"
+	@echo "  a network whose gradient vanishes      $(OUT)/vanishing/report.html"
+	@echo "  a network whose gradient explodes      $(OUT)/exploding/report.html"
+	@echo "  a network trained on digits            $(OUT)/digits/report.html"
+
+# One BLAS thread: the test matrices are small, and threads would only wait for each other.
+test: $(INSTALLED)
+	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pytest
+
+lint: $(INSTALLED)
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(INSTALLED)
+	$(VENV)/bin/python -m benchmarks.run
+
+wheel-test: $(INSTALLED)
+	.ci/wheel-test $(VENV)/bin/python
+
+clean:
+	rm -rf $(VENV) out build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -f benchmarks/results.csv benchmarks/results.md
+	find gradlab cli reports tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
