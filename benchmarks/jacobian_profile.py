@@ -1,0 +1,65 @@
+"""The norms of one trajectory's Jacobian products at every lag, against a floor and a peer."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+import gradlab as gl
+from benchmarks.timing import Comparison, fastest
+from gradlab.arrays import Array
+
+SIZES = (32, 64, 128)
+STEPS = 200
+ROUNDS = 7
+
+
+def comparisons() -> list[Comparison]:
+    """One comparison a network size."""
+    return [compare(size) for size in SIZES]
+
+
+def compare(size: int) -> Comparison:
+    """Time the candidates on one random network, after checking that they agree."""
+    cell, trajectory = network(size)
+    jacobians = np.stack([step.matrix()[0] for step in cell.linearize(trajectory)])
+    candidates: dict[str, Callable[[], object]] = {
+        "floor": lambda: products_alone(jacobians),
+        "peer": lambda: log_norms_by_svd(jacobians),
+        "gradlab": lambda: gl.jacobian_profile(cell, trajectory, anchors="last"),
+    }
+    measured = gl.jacobian_profile(cell, trajectory, anchors="last").to_frame()
+    by_lag = measured.sort_values("lag")["log_norm"].to_numpy()
+    return Comparison(
+        problem=f"Jacobian profile, N = {size}, T = {STEPS}",
+        seconds=fastest(candidates, ROUNDS),
+        difference=float(np.abs(by_lag - log_norms_by_svd(jacobians)).max()),
+    )
+
+
+def network(size: int) -> tuple[gl.VanillaCell, gl.Trajectory]:
+    """A Gaussian tanh cell of gain 1.2, run over random inputs."""
+    rng = np.random.default_rng(size)
+    cell = gl.VanillaCell.initialize(input_size=16, hidden_size=size, gain=1.2, rng=rng)
+    return cell, gl.rollout(cell, 0.5 * rng.standard_normal((STEPS, 1, 16)))
+
+
+def products_alone(jacobians: Array) -> Array:
+    """The chain's matrix products and nothing else."""
+    product, target = np.eye(jacobians.shape[-1]), np.empty(jacobians.shape[1:])
+    for jacobian in jacobians[::-1]:
+        np.matmul(product, jacobian, out=target)
+        product, target = target, product
+    return product
+
+
+def log_norms_by_svd(jacobians: Array) -> Array:
+    """Natural log of the product's spectral norm at lags 1 to T, a full SVD at each."""
+    log_norms = np.empty(len(jacobians))
+    product, log_scale = np.eye(jacobians.shape[-1]), 0.0
+    for index, jacobian in enumerate(jacobians[::-1]):
+        product = product @ jacobian
+        norm = float(np.linalg.norm(product, ord=2))
+        log_scale += np.log(norm)
+        product /= norm
+        log_norms[index] = log_scale
+    return log_norms

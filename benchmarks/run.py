@@ -1,0 +1,62 @@
+"""Run every benchmark, print the table and write it beside this file: ``make bench``."""
+
+import csv
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from benchmarks import jacobian_profile
+from benchmarks.timing import Comparison
+
+FOLDER = Path(__file__).parent
+
+
+def machine() -> str:
+    """The versions that the numbers depend on, in one line."""
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    blas = ", ".join(f"{p['internal_api']} {p['version']} {p.get('architecture')}" for p in pools)
+    return f"Python {platform.python_version()}, NumPy {np.__version__}, {blas}, one thread"
+
+
+def table(comparisons: Sequence[Comparison]) -> str:
+    """Markdown table, a comparison a row."""
+    rows = [
+        "| problem | floor, ms | peer / floor | gradlab / floor | gradlab / peer | difference |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    rows += [
+        f"| {c.problem} | {1e3 * c.seconds['floor']:.2f} | {c.ratio('peer', 'floor'):.2f} "
+        f"| {c.ratio('gradlab', 'floor'):.2f} | {c.ratio('gradlab', 'peer'):.2f} "
+        f"| {c.difference:.1e} |"
+        for c in comparisons
+    ]
+    return "\n".join(rows)
+
+
+def write_csv(comparisons: Sequence[Comparison], path: Path) -> None:
+    """A row a candidate."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["problem", "candidate", "seconds", "ratio_to_floor", "difference"])
+        for comparison in comparisons:
+            for candidate, seconds in comparison.seconds.items():
+                ratio = comparison.ratio(candidate, "floor")
+                row = [comparison.problem, candidate, seconds, ratio, comparison.difference]
+                writer.writerow(row)
+
+
+def main() -> None:
+    """Measure with one BLAS thread, print and write."""
+    with threadpool_limits(limits=1):
+        comparisons = jacobian_profile.comparisons()
+        text = f"{machine()}\n\n{table(comparisons)}\n"
+    print(text)
+    (FOLDER / "results.md").write_text(text, encoding="utf-8")
+    write_csv(comparisons, FOLDER / "results.csv")
+
+
+if __name__ == "__main__":
+    main()

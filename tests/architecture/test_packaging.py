@@ -1,0 +1,70 @@
+"""The repository keeps its promises to whoever clones or installs it."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import gradlab
+import gradlab_cli
+import gradlab_reports
+
+
+def make_targets(makefile: str) -> set[str]:
+    """Targets that a Makefile defines by name."""
+    return set(re.findall(r"^([a-z][a-z-]*):(?!=)", makefile, flags=re.MULTILINE))
+
+
+def code_of(markdown: str) -> list[str]:
+    """Lines of the code blocks and code spans of a page."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", markdown, flags=re.MULTILINE | re.DOTALL)
+    spans = re.findall(r"`([^`\n]+)`", markdown)
+    return [line.removeprefix("$ ") for block in blocks for line in block.splitlines()] + spans
+
+
+def test_every_package_says_that_it_is_typed(package_folders: tuple[Path, ...]) -> None:
+    assert [folder.name for folder in package_folders if not (folder / "py.typed").is_file()] == []
+
+
+def test_the_three_packages_come_from_one_installation_or_checkout(
+    package_folders: tuple[Path, ...],
+) -> None:
+    """A mixture of an installed core and a checked-out command line would test neither."""
+    found = [Path(p.__file__ or "").parent for p in (gradlab, gradlab_cli, gradlab_reports)]
+    beside_each_other = len({folder.parent for folder in found}) == 1
+    assert beside_each_other or found == list(package_folders)
+
+
+def test_constraints_hold_names_and_versions_only(repository_texts: Mapping[str, str]) -> None:
+    lines = repository_texts["constraints.txt"].splitlines()
+    pattern = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*==[0-9]+(\.[0-9a-z]+)*")
+    assert lines
+    assert [line for line in lines if not pattern.fullmatch(line)] == []
+
+
+def test_constraints_pin_every_package_that_a_developer_installs(
+    root: Path, repository_texts: Mapping[str, str]
+) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["test"], *extras["dev"]]
+    names = {re.split(r"[\[<>=]", requirement)[0] for requirement in wanted} - {project["name"]}
+    pinned = {line.partition("==")[0] for line in repository_texts["constraints.txt"].splitlines()}
+    assert names - pinned == set()
+
+
+def test_make_commands_of_the_pages_exist(repository_texts: Mapping[str, str]) -> None:
+    targets = make_targets(repository_texts["Makefile"])
+    pages = [name for name in repository_texts if name.endswith(".md")]
+    named = {
+        match[1]
+        for page in pages
+        for line in code_of(repository_texts[page])
+        if (match := re.match(r"make ([a-z][a-z-]*)", line))
+    }
+    assert {"demo", "test"} <= named
+    assert named - targets == set()
+
+
+def test_the_changelog_has_a_section_for_the_version(repository_texts: Mapping[str, str]) -> None:
+    assert f"## [{gradlab.__version__}]" in repository_texts["CHANGELOG.md"]
