@@ -1,0 +1,1 @@
+"""What is measured of a network, one measurement a file."""

@@ -1,0 +1,1 @@
+"""Recurrent cells: their equations, activations, weights and stacks."""

@@ -1,0 +1,191 @@
+r"""Activations with their derivative, the derivative's supremum and a stated convention at kinks.
+
+Derivatives are computed from the pre-activation ``z`` in a form that does not cancel: ``1 - h**2``
+from a rounded ``h`` is exactly zero from ``|z| = 19.06`` on, the true derivative is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from gradlab.arrays import Array
+from gradlab.errors import unknown_name
+
+Elementwise = Callable[[Array], Array]
+
+LEAK = 0.01
+SELU_ALPHA = 1.6732632423543772
+SELU_SCALE = 1.0507009873554805
+GELU_SLOPE_SUP = 0.5 * (1.0 + math.erf(1.0)) + math.exp(-1.0) / math.sqrt(math.pi)
+SILU_SLOPE_SUP = 1.0998393201288104
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activation:
+    """An elementwise non-linearity and what the theory needs of it."""
+
+    name: str
+    function: Elementwise
+    derivative: Elementwise
+    sup_derivative: float  # gamma_a: the supremum of |phi'|
+    kink: str  # the derivative used where phi is not differentiable
+    kinks: tuple[float, ...] = ()  # pre-activations at which the convention applies
+    low: float = -math.inf  # infimum and supremum of phi
+    high: float = math.inf
+
+    @property
+    def bounded(self) -> bool:
+        """Whether outputs lie between two finite values, so that they can saturate."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+
+def _tanh_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    decay = np.exp(-2.0 * np.abs(z))
+    return 4.0 * decay / (1.0 + decay) ** 2
+
+
+def _sigmoid(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    decay = np.exp(-np.abs(z))
+    return np.where(z >= 0.0, 1.0, decay) / (1.0 + decay)
+
+
+def _sigmoid_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    decay = np.exp(-np.abs(z))
+    return decay / (1.0 + decay) ** 2
+
+
+def _erf(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    from scipy.special import erf
+
+    return np.asarray(erf(z))
+
+
+def _erf_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    return 2.0 / math.sqrt(math.pi) * np.exp(-(z**2))
+
+
+def _normal_cdf(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(z))
+
+
+def _gelu_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    return _normal_cdf(z) + z * np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
+
+
+def _silu_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    return _sigmoid(z) * (1.0 + z * _sigmoid(-z))
+
+
+def _softplus(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    return np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z)))
+
+
+def _elu(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    return np.where(z > 0.0, z, np.expm1(np.minimum(z, 0.0)))
+
+
+def _elu_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    return np.where(z > 0.0, 1.0, np.exp(np.minimum(z, 0.0)))
+
+
+def _selu(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    return SELU_SCALE * np.where(z > 0.0, z, SELU_ALPHA * np.expm1(np.minimum(z, 0.0)))
+
+
+def _selu_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    return SELU_SCALE * np.where(z > 0.0, 1.0, SELU_ALPHA * np.exp(np.minimum(z, 0.0)))
+
+
+_SMOOTH = "none: differentiable everywhere"
+_TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
+
+_ALL = (
+    Activation(
+        name="tanh", function=np.tanh, derivative=_tanh_slope,
+        sup_derivative=1.0, kink=_SMOOTH, low=-1.0, high=1.0,
+    ),
+    Activation(
+        name="relu", function=lambda z: np.maximum(z, 0.0), derivative=lambda z: (z > 0.0) * 1.0,
+        sup_derivative=1.0, kink="0 at z = 0", kinks=(0.0,), low=0.0,
+    ),
+    Activation(
+        name="leaky_relu", function=lambda z: np.where(z > 0.0, z, LEAK * z),
+        derivative=lambda z: np.where(z > 0.0, 1.0, LEAK),
+        sup_derivative=1.0, kink=f"{LEAK} at z = 0", kinks=(0.0,),
+    ),
+    Activation(
+        name="identity", function=lambda z: z, derivative=np.ones_like,
+        sup_derivative=1.0, kink=_SMOOTH,
+    ),
+    Activation(
+        name="sigmoid", function=_sigmoid, derivative=_sigmoid_slope,
+        sup_derivative=0.25, kink=_SMOOTH, low=0.0, high=1.0,
+    ),
+    Activation(
+        name="hard_tanh", function=lambda z: np.clip(z, -1.0, 1.0),
+        derivative=lambda z: (np.abs(z) < 1.0) * 1.0,
+        sup_derivative=1.0, kink="0 at |z| = 1", kinks=(-1.0, 1.0), low=-1.0, high=1.0,
+    ),
+    Activation(
+        name="erf", function=_erf, derivative=_erf_slope,
+        sup_derivative=_TWO_OVER_ROOT_PI, kink=_SMOOTH, low=-1.0, high=1.0,
+    ),
+    Activation(
+        name="softsign", function=lambda z: z / (1.0 + np.abs(z)),
+        derivative=lambda z: (1.0 + np.abs(z)) ** -2,
+        sup_derivative=1.0, kink=_SMOOTH, low=-1.0, high=1.0,
+    ),
+    Activation(
+        name="softplus", function=_softplus, derivative=_sigmoid,
+        sup_derivative=1.0, kink=_SMOOTH, low=0.0,
+    ),
+    Activation(
+        name="gelu", function=lambda z: z * _normal_cdf(z), derivative=_gelu_slope,
+        sup_derivative=GELU_SLOPE_SUP, kink=_SMOOTH,
+    ),
+    Activation(
+        name="silu", function=lambda z: z * _sigmoid(z), derivative=_silu_slope,
+        sup_derivative=SILU_SLOPE_SUP, kink=_SMOOTH,
+    ),
+    Activation(
+        name="elu", function=_elu, derivative=_elu_slope,
+        sup_derivative=1.0, kink=_SMOOTH, low=-1.0,
+    ),
+    Activation(
+        name="selu", function=_selu, derivative=_selu_slope,
+        sup_derivative=SELU_SCALE * SELU_ALPHA, kink="scale * alpha at z = 0", kinks=(0.0,),
+        low=-SELU_SCALE * SELU_ALPHA,
+    ),
+)  # fmt: skip
+
+ACTIVATIONS = {entry.name: entry for entry in _ALL}
+
+
+def activation(name: str) -> Activation:
+    """Activation of that name.
+
+    Parameters
+    ----------
+    name
+        One of the keys of ``ACTIVATIONS``.
+
+    Returns
+    -------
+    activation
+        Function, derivative from ``z``, supremum of the derivative, convention at kinks.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name; the nearest is named.
+    """
+    if name not in ACTIVATIONS:
+        raise unknown_name("activation", name, ACTIVATIONS)
+    return ACTIVATIONS[name]

@@ -1,0 +1,101 @@
+"""Stacks of layers and directions: an ordered list of named recurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gradlab.cells.base import Cell
+from gradlab.errors import SettingError, unknown_name
+
+DIRECTIONS = ("forward", "backward")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recurrence:
+    """One layer in one direction, under its own name."""
+
+    name: str
+    cell: Cell
+    layer: int = 0
+    direction: str = "forward"
+    stack: str = ""  # recurrences of one stack feed each other, layer by layer
+
+    def __post_init__(self) -> None:
+        """Check the direction."""
+        if self.direction not in DIRECTIONS:
+            raise unknown_name("direction", self.direction, DIRECTIONS)
+
+
+class Network(Mapping[str, Cell]):
+    """Ordered mapping from a recurrence's name to its cell.
+
+    Parameters
+    ----------
+    recurrences
+        In the model's own order: layer by layer, forward before backward.
+    assumptions
+        What the source did not say and was therefore assumed, a sentence each.
+    source
+        Where the weights came from, for people.
+
+    Raises
+    ------
+    SettingError
+        If two recurrences share a name, or there is none.
+    """
+
+    def __init__(
+        self, recurrences: Sequence[Recurrence], assumptions: Sequence[str] = (), source: str = ""
+    ) -> None:
+        self.recurrences = tuple(recurrences)
+        self.assumptions = tuple(assumptions)
+        self.source = source
+        self._cells = {entry.name: entry.cell for entry in self.recurrences}
+        if len(self._cells) != len(self.recurrences) or not self._cells:
+            names = ", ".join(entry.name for entry in self.recurrences) or "none"
+            raise SettingError(f"recurrences named {names}: expected at least one, all different")
+
+    @classmethod
+    def of(cls, cell: Cell, name: str = "rnn") -> Network:
+        """Network of a single cell."""
+        return cls([Recurrence(name=name, cell=cell, stack=name)], source=name)
+
+    def __getitem__(self, name: str) -> Cell:
+        """Cell of that name."""
+        if name not in self._cells:
+            raise unknown_name("recurrence", name, self._cells)
+        return self._cells[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names in order."""
+        return iter(self._cells)
+
+    def __len__(self) -> int:
+        """Number of recurrences."""
+        return len(self._cells)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a recurrence of that name."""
+        return name in self._cells
+
+    def only(self) -> Cell:
+        """The one cell of a network that has just one.
+
+        Raises
+        ------
+        SettingError
+            If there are several.
+        """
+        if len(self) != 1:
+            raise SettingError(f"the network has {len(self)} recurrences ({', '.join(self)}): name one")
+        return next(iter(self._cells.values()))
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """Names of the stacks, in order of appearance."""
+        return tuple(dict.fromkeys(entry.stack for entry in self.recurrences))
+
+    def stack(self, name: str) -> tuple[Recurrence, ...]:
+        """Recurrences that feed each other, in order."""
+        return tuple(entry for entry in self.recurrences if entry.stack == name)

@@ -1,0 +1,1 @@
+"""Running networks: sequences in, trajectories out."""
