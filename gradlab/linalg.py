@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -40,9 +38,7 @@ def spectral_norm(W: Float[Array, "rows columns"]) -> float:
         If an entry is NaN or infinite.
     """
     require_finite("W", W)
-    scaled, exponent = _unit_scaled(np.asarray(W, dtype=np.float64)[None])
-    sigma = np.linalg.svd(scaled[0], compute_uv=False)[0]
-    return float(np.ldexp(sigma, exponent[0]))
+    return float(singular_values(W)[0])
 
 
 def spectral_radius(W: Float[Array, "n n"]) -> float:
@@ -75,31 +71,18 @@ def log_euclidean_norm(x: Float[Array, "..."]) -> float:
     return float(np.log(largest) + 0.5 * np.log(np.sum(scaled**2)))
 
 
-def _unit_scaled(
-    stack: Float[Array, "count n m"],
-) -> tuple[Float[Array, "count n m"], Int[Array, " count"]]:
-    """Matrices divided by exact powers of two, so that the largest entry is in [1/2, 1)."""
-    largest = np.abs(stack).max(axis=(-2, -1), initial=0.0)
-    exponent = np.frexp(largest)[1]
-    return np.ldexp(stack, -exponent[..., None, None]), exponent
-
-
 def rescale(
-    stack: Float[Array, "*count n m"], log_scale: Float[Array, "*count"]
-) -> tuple[Float[Array, "*count n m"], Float[Array, "*count"]]:
-    """Move powers of two from the matrices into their logarithmic scales.
+    stack: Float[Array, "*count n m"],
+) -> tuple[Float[Array, "*count n m"], Int[Array, "*count"]]:
+    """Matrices divided by exact powers of two, so that the largest entry is in [1/2, 1).
 
     Returns
     -------
-    stack, log_scale
-        The same products ``stack * exp(log_scale)``; the division is exact, so no digit is lost.
+    stack, exponent
+        ``stack * 2**exponent`` is the argument, to the last bit; a zero matrix stays zero.
     """
-    flat = stack.reshape(-1, *stack.shape[-2:])
-    scaled, exponent = _unit_scaled(flat)
-    return (
-        scaled.reshape(stack.shape),
-        log_scale + exponent.reshape(log_scale.shape) * np.log(2.0),
-    )
+    exponent = np.frexp(np.abs(stack).max(axis=(-2, -1), initial=0.0))[1].astype(np.int64)
+    return np.ldexp(stack, -exponent[..., None, None]), exponent
 
 
 def spectral_norms(
@@ -112,61 +95,60 @@ def spectral_norms(
     stack
         Entries of order one (see `rescale`).
     start
-        Guesses of the left singular vectors, of unit length.
+        Guesses of the right singular vectors, of unit length.
 
     Returns
     -------
     norms
-        Relative error below 1e-13 where the power step certifies it, else from a full SVD.
-    left
+        Relative error below 1e-13 where the power step proves it, else from a full SVD.
+    right
         Unit vectors to start the next matrices of a chain from.
 
     Notes
     -----
-    With :math:`v = P^T u`, :math:`x = P v/|v|^2` and :math:`s^2 = |v|^2 |x|^2` (a lower bound of
+    With :math:`v = P w`, :math:`x = P^T v/|v|^2` and :math:`s^2 = |v|^2 |x|^2` (a lower bound of
     :math:`\sigma_1^2`), put :math:`\rho = (\lVert P \rVert_F^2 - s^2)/s^2`. If
-    :math:`\rho \le 1/2`, every other :math:`\sigma_i^2 \le \rho s^2`, and the missing part of
-    :math:`\sigma_1^2/s^2` is at most
-    :math:`\rho (1 + \rho) (|x|^2 - 1) |x|^2 / (1 - \rho |x|^2)^2`: the weight of ``u`` outside the
-    leading direction is bounded by its residual. See docs/theory/spectral-norms.md.
+    :math:`\rho \le 1/2`, every other :math:`\sigma_i^2 \le \rho s^2`, and the part of
+    :math:`\sigma_1^2/s^2` that is missing is at most
+    :math:`\rho (1 + \rho) (|x|^2 - 1) |x|^2 / (1 - \rho |x|^2)^2`, since the residual bounds the
+    weight of ``w`` outside the leading direction. Derivation: docs/theory.md, "Certified norms".
     """
-    norms = np.empty(len(stack))
-    left = start.copy()
-    frobenius = np.einsum("cij,cij->c", stack, stack)
+    norms, right = np.empty(len(stack)), start.copy()
+    frobenius = np.vecdot(flat := stack.reshape(len(stack), -1), flat)
     pending = np.arange(len(stack))
     for _ in range(POWER_STEPS):
-        norms[pending], left[pending], error = _power_step(
-            stack[pending], left[pending], frobenius[pending]
+        norms[pending], right[pending], error = _power_step(
+            stack[pending], right[pending], frobenius[pending]
         )
         pending = pending[error > POWER_TOLERANCE]
         if len(pending) == 0:
-            return norms, left
-    u, sigma, _ = np.linalg.svd(stack[pending])
-    norms[pending], left[pending] = sigma[:, 0], u[:, :, 0]
-    return norms, left
+            return norms, right
+    norms[pending] = np.linalg.svd(stack[pending], compute_uv=False)[:, 0]
+    return norms, right
 
 
 def _power_step(
-    P: Float[Array, "count n n"], u: Float[Array, "count n"], frobenius: Float[Array, " count"]
-) -> tuple[Array, Array, Array]:
-    """Norm, next left vector and proven relative error of the squared norm."""
-    v = np.vecmat(u, P)
+    P: Float[Array, "count n n"], w: Float[Array, "count n"], frobenius: Float[Array, " count"]
+) -> tuple[Float[Array, " count"], Float[Array, "count n"], Float[Array, " count"]]:
+    """Norm, next right vector and proven relative error of the squared norm (inf if none)."""
+    v = np.matvec(P, w)
     v_squared = np.vecdot(v, v)
-    safe = np.where(v_squared > 0.0, v_squared, 1.0)
-    x = np.matvec(P, v) / safe[:, None]
+    x = np.vecmat(v, P) / _nonzero(v_squared)[:, None]
     x_squared = np.vecdot(x, x)
     s_squared = v_squared * x_squared
-    rest = np.maximum(frobenius - s_squared, 0.0) / np.where(s_squared > 0.0, s_squared, 1.0)
-    excess = np.maximum(x_squared - 1.0, 0.0)
-    room = np.maximum(1.0 - rest * x_squared, 1e-3)
-    error = rest * (1.0 + rest) * excess * x_squared / room**2
-    trusted = (rest <= 0.5) & (rest * x_squared < 0.9) & (s_squared > 0.0)
-    length = np.sqrt(np.where(x_squared > 0.0, x_squared, 1.0))
-    following = np.where(x_squared[:, None] > 0.0, x / length[:, None], u)
-    return np.sqrt(s_squared), following, np.where(trusted, error, np.inf)
+    rest = np.maximum(frobenius - s_squared, 0.0) / _nonzero(s_squared)
+    room = 1.0 - rest * x_squared
+    isolated = (rest <= 0.5) & (room > 0.1) & (s_squared > 0.0)
+    error = rest * (1.0 + rest) * np.maximum(x_squared - 1.0, 0.0) * x_squared / room**2
+    following = np.where(x_squared[:, None] > 0.0, x / np.sqrt(_nonzero(x_squared))[:, None], w)
+    return np.sqrt(s_squared), following, np.where(isolated, error, np.inf)
+
+
+def _nonzero(x: Float[Array, " count"]) -> Float[Array, " count"]:
+    return np.where(x > 0.0, x, 1.0)
 
 
 def singular_values(W: Float[Array, "n m"]) -> Float[Array, " k"]:
     """All singular values, largest first, scaled against overflow; float64."""
-    scaled, exponent = _unit_scaled(np.asarray(W, dtype=np.float64)[None])
-    return cast(Array, np.ldexp(np.linalg.svd(scaled[0], compute_uv=False), exponent[0]))
+    scaled, exponent = rescale(np.asarray(W, dtype=np.float64))
+    return np.asarray(np.ldexp(np.linalg.svd(scaled, compute_uv=False), exponent))

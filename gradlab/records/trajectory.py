@@ -52,6 +52,16 @@ class Trajectory:
         """State of each sequence after its own last step."""
         return np.asarray(self.states[self.lengths, np.arange(self.batch)])
 
+    def select(self, sequences: Int[Array, " chosen"]) -> Trajectory:
+        """The given sequences alone, without the padding that all of them share."""
+        steps = int(self.lengths[sequences].max())
+        return Trajectory(
+            inputs=self.inputs[:steps, sequences],
+            states=self.states[: steps + 1, sequences],
+            z=self.z[:steps, sequences],
+            lengths=self.lengths[sequences],
+        )
+
     def to_frame(self) -> pd.DataFrame:
         """Long table: sequence, t, unit, state; valid steps and h_0 only."""
         t, sequence = np.nonzero(np.vstack([np.ones((1, self.batch), bool), self.valid]).T)[::-1]
