@@ -25,7 +25,8 @@ def compare(size: int) -> Comparison:
     candidates: dict[str, Callable[[], object]] = {
         "floor": lambda: products_alone(jacobians),
         "peer": lambda: log_norms_by_svd(jacobians),
-        "gradlab": lambda: gl.jacobian_profile(cell, trajectory, anchors="last"),
+        "norms": lambda: gl.jacobian_profile(cell, trajectory, anchors="last", smallest=False),
+        "whole": lambda: gl.jacobian_profile(cell, trajectory, anchors="last"),
     }
     measured = gl.jacobian_profile(cell, trajectory, anchors="last").to_frame()
     by_lag = measured.sort_values("lag")["log_norm"].to_numpy()

@@ -24,12 +24,14 @@ def machine() -> str:
 def table(comparisons: Sequence[Comparison]) -> str:
     """Markdown table, a comparison a row."""
     rows = [
-        "| problem | floor, ms | peer / floor | gradlab / floor | gradlab / peer | difference |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| problem | floor, ms | peer / floor | norms / floor | whole / floor | norms / peer "
+        "| whole / peer | difference |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     rows += [
         f"| {c.problem} | {1e3 * c.seconds['floor']:.2f} | {c.ratio('peer', 'floor'):.2f} "
-        f"| {c.ratio('gradlab', 'floor'):.2f} | {c.ratio('gradlab', 'peer'):.2f} "
+        f"| {c.ratio('norms', 'floor'):.2f} | {c.ratio('whole', 'floor'):.2f} "
+        f"| {c.ratio('norms', 'peer'):.2f} | {c.ratio('whole', 'peer'):.2f} "
         f"| {c.difference:.1e} |"
         for c in comparisons
     ]
