@@ -23,7 +23,8 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
-from gradlab.cells.activations import Activation, activation
+from gradlab.cells.activations import Activation
+from gradlab.cells.activations import activation as activation_named
 from gradlab.errors import SettingError, unknown_name
 from gradlab.records.meanfield import MeanField
 
@@ -35,6 +36,7 @@ HOMOGENEOUS = ("identity", "relu", "leaky_relu")
 REACH = 12.0  # standard deviations; the mass beyond is 4e-33
 POINTS = 16  # Gauss-Legendre points a panel
 INFINITESIMAL = 1e-12  # variance that stands for a state slightly off zero
+LIMIT = 1e-60  # variance small enough for the slopes to be those on either side of zero
 DIVERGED = 1e30  # variance from which the state counts as growing for ever
 ROUNDING = 1e-14  # of the growth per step, from the quadrature's sum
 LOWEST_GAIN, HIGHEST_GAIN = 1e-6, 1e6
@@ -80,7 +82,7 @@ def mean_field(
     Relative error of q and chi below 1e-10. Finite networks deviate by order 1/N
     (`MeanField.bias`); at a fixed point compare with the spectral radius of the Jacobian instead.
     """
-    phi = _activation(activation)
+    phi = activation_named(activation)
     if ensemble not in ENSEMBLES:
         raise unknown_name("ensemble", ensemble, ENSEMBLES)
     _check_settings(gain=gain, input_std=input_std, bias_std=bias_std)
@@ -102,7 +104,7 @@ def mean_field(
 
 
 def critical_gain(activation: str, *, input_std: float = 0.0, bias_std: float = 0.0) -> float:
-    r"""Smallest gain at which chi reaches 1: below it gradients vanish on average.
+    r"""Smallest gain at which chi reaches 1, or jumps past it: below it gradients vanish.
 
     Parameters
     ----------
@@ -125,8 +127,8 @@ def critical_gain(activation: str, *, input_std: float = 0.0, bias_std: float = 
     """
     from scipy.optimize import brentq
 
-    phi, noise = _activation(activation), input_std**2 + bias_std**2
     _check_settings(input_std=input_std, bias_std=bias_std)
+    phi, noise = activation_named(activation), input_std**2 + bias_std**2
     if phi.name in HOMOGENEOUS or (noise == 0.0 and _fixes_zero(phi)):
         return 1.0 / math.sqrt(_slope_moment(phi, 0.0, 2))
 
@@ -186,7 +188,7 @@ def _slope_moment(phi: Activation, q: float, power: int) -> float:
     if phi.name in HOMOGENEOUS or not math.isfinite(q):
         far: Float[Array, " 2"] = phi.derivative(np.array([-1e6, 1e6]))
         return float(np.mean(far**power))
-    variance = max(q, INFINITESIMAL**2)
+    variance = max(q, LIMIT)
     return gaussian_mean(lambda x: phi.derivative(x) ** power, variance, phi.kinks)
 
 
@@ -223,10 +225,6 @@ def _homogeneous_variance(growth: float, noise: float) -> float:
 def _fixes_zero(phi: Activation) -> bool:
     """Whether h = 0 is a state that lasts without input and bias."""
     return float(phi.function(np.zeros(1))[0]) == 0.0
-
-
-def _activation(name: str) -> Activation:
-    return activation(name)
 
 
 def _ln(x: float) -> float:

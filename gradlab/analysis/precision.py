@@ -180,7 +180,7 @@ def running_product(
 
 def precision_horizon(
     lag: Int[Array, " lag"],
-    log_norm_median: Float[Array, " lag"],
+    log_norm_median: Float[Array, " median"],  # one a lag
     rate: float,
     intercept: float,
 ) -> PrecisionHorizon:
