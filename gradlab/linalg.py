@@ -9,7 +9,7 @@ from gradlab.arrays import Array, require_finite
 
 # Relative error that the power step may leave in a squared norm before the exact SVD is used.
 POWER_TOLERANCE = 1e-13
-POWER_STEPS = 3
+POWER_STEPS = 12
 
 
 def log(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -81,8 +81,10 @@ def rescale(
     stack, exponent
         ``stack * 2**exponent`` is the argument, to the last bit; a zero matrix stays zero.
     """
-    exponent = np.frexp(np.abs(stack).max(axis=(-2, -1), initial=0.0))[1].astype(np.int64)
-    return np.ldexp(stack, -exponent[..., None, None]), exponent
+    largest = np.abs(stack).max(axis=(-2, -1), initial=0.0)
+    # Within this range 2**-exponent is itself a normal number; more is never needed at once.
+    exponent = np.clip(np.frexp(largest)[1], -1000, 1000).astype(np.int64)
+    return np.asarray(stack * np.ldexp(1.0, -exponent)[..., None, None]), exponent
 
 
 def spectral_norms(

@@ -22,7 +22,7 @@ from gradlab.records.trajectory import Trajectory
 
 LOG_2 = float(np.log(2.0))
 # Products carried at a time; larger stacks fall out of the cache and gain nothing.
-STACK_BYTES = 4 << 20
+STACK_BYTES = 1 << 20
 
 Anchors = str | int | Sequence[int]
 

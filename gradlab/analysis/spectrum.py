@@ -1,0 +1,101 @@
+"""The spectra of the recurrent weights: what can be said without running the network."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Complex, Float
+
+from gradlab.arrays import Array, require_finite
+from gradlab.cells.base import Cell
+from gradlab.linalg import singular_values
+from gradlab.records.spectrum import MatrixSpectrum, SpectralSummary
+
+COARSE_ANGLES = 64
+
+
+def spectral_summary(cell: Cell) -> SpectralSummary:
+    """Singular values, eigenvalues and derived numbers of every recurrent matrix of a cell.
+
+    Parameters
+    ----------
+    cell
+        Any cell.
+
+    Returns
+    -------
+    summary
+        Gate by gate; σ_max and ρ are different numbers and carry different names.
+    """
+    gates = cell.recurrent_matrices()
+    return SpectralSummary(gates={name: matrix_spectrum(W) for name, W in gates.items()})
+
+
+def matrix_spectrum(W: Float[Array, "n n"]) -> MatrixSpectrum:
+    """Spectrum of one square matrix, by dense solves in float64.
+
+    Raises
+    ------
+    NonFiniteError
+        If an entry is NaN or infinite; no solver sees it.
+    """
+    require_finite("W_hh", W)
+    W = np.asarray(W, dtype=np.float64)
+    sigma = singular_values(W)
+    eigenvalues = _ordered(np.linalg.eigvals(W))
+    return MatrixSpectrum(
+        singular_values=sigma,
+        eigenvalues=eigenvalues,
+        sigma_max=float(sigma[0]),
+        spectral_radius=float(np.abs(eigenvalues[0])),
+        numerical_radius=numerical_radius(W),
+        henrici=henrici_departure(sigma, eigenvalues),
+        condition_number=float(sigma[0] / sigma[-1]) if sigma[-1] > 0.0 else np.inf,
+    )
+
+
+def henrici_departure(
+    sigma: Float[Array, " n"], eigenvalues: Complex[Array, " n"]
+) -> float:
+    r"""Henrici's departure from normality, :math:`\sqrt{\lVert W\rVert_F^2 - \sum|\lambda_i|^2}`.
+
+    0 for a normal matrix (to rounding); large values go with transient growth. Source: Henrici
+    (1962), "Bounds for iterates, inverses, spectral variation and fields of values of non-normal
+    matrices", Numerische Mathematik 4.
+    """
+    scale = float(sigma[0]) or 1.0
+    gap = np.sum((sigma / scale) ** 2) - np.sum(np.abs(eigenvalues / scale) ** 2)
+    return scale * float(np.sqrt(max(gap, 0.0)))
+
+
+def numerical_radius(W: Float[Array, "n n"]) -> float:
+    r"""Largest modulus in the numerical range, :math:`\max_\theta \lambda_{\max}(\mathrm{Re}\, e^{i\theta} W)`.
+
+    Lies between ρ and σ_max, and is at least σ_max/2. The half circle of angles (W is real) is
+    searched on a grid whose best neighborhoods are then refined. Source: Horn and Johnson, "Topics
+    in Matrix Analysis", section 1.5.
+    """
+    from scipy.optimize import minimize_scalar
+
+    angles = np.linspace(0.0, np.pi, COARSE_ANGLES + 1)
+    heights = np.array([_support(W, theta) for theta in angles])
+    best = float(heights.max())
+    step = angles[1]
+    for theta in angles[heights * 1.0 / np.cos(step / 2.0) >= best]:
+        found = minimize_scalar(
+            lambda angle: -_support(W, angle),
+            bounds=(theta - step, theta + step),
+            method="bounded",
+            options={"xatol": 1e-9},
+        )
+        best = max(best, float(-found.fun))
+    return best
+
+
+def _support(W: Float[Array, "n n"], theta: float) -> float:
+    rotated = np.exp(1j * theta) * W
+    return float(np.linalg.eigvalsh(0.5 * (rotated + rotated.conj().T))[-1])
+
+
+def _ordered(eigenvalues: Array) -> Complex[Array, " n"]:
+    values = np.asarray(eigenvalues, dtype=np.complex128)
+    return values[np.lexsort((-values.imag, -values.real, -np.abs(values)))]

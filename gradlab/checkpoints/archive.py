@@ -1,0 +1,148 @@
+"""What every format gives: tensors by name, read when they are asked for, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gradlab.arrays import Array
+from gradlab.errors import GradlabError, ModelFileError
+
+MAX_BYTES = 2 * 1024**3  # of one tensor or member, as declared: far above any recurrent layer
+
+
+class LazyTensors(Mapping[str, Array]):
+    """Ordered mapping from a tensor's name to its array; nothing is read before ``[]``.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    container
+        What kind of file it is, for messages.
+    readers
+        By name, a function that reads and returns the array.
+    """
+
+    def __init__(
+        self, path: Path, container: str, readers: Mapping[str, Callable[[], Array]]
+    ) -> None:
+        self._path = path
+        self._container = container
+        self._readers = dict(readers)
+
+    def __getitem__(self, name: str) -> Array:
+        """Array of that name, read now."""
+        reader = self._readers[name]
+        with reading(self._path, f"{self._container} (tensor {spoken(name)})"):
+            return reader()
+
+    def __iter__(self) -> Iterator[str]:
+        """Names in the file's order."""
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        """Number of tensors."""
+        return len(self._readers)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the file holds a tensor of that name; does not read it."""
+        return name in self._readers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Archive:
+    """One model file, before anyone asks which of its tensors are recurrent."""
+
+    container: str  # for people: "PyTorch zip file"
+    tensors: Mapping[str, Array]
+    skipped: Sequence[str] = field(default=())  # a phrase for each entry that is not a tensor
+
+
+def archive(
+    path: Path,
+    container: str,
+    readers: Mapping[str, Callable[[], Array]],
+    skipped: Sequence[str] = (),
+) -> Archive:
+    """Archive whose names can be shown to people.
+
+    Parameters
+    ----------
+    path, container
+        The file and its kind.
+    readers
+        By name, a function that reads the array.
+    skipped
+        A phrase for each entry that is not a tensor.
+
+    Returns
+    -------
+    archive
+        Names with control characters, which would break lines and tables, are among ``skipped``.
+    """
+    shown = {name: reader for name, reader in readers.items() if name.isprintable()}
+    odd = [f"{spoken(name)} skipped (unprintable name)" for name in readers if name not in shown]
+    return Archive(
+        container=container,
+        tensors=LazyTensors(path, container, shown),
+        skipped=(*skipped, *odd),
+    )
+
+
+@contextmanager
+def reading(path: Path, container: str) -> Iterator[None]:
+    """Turn whatever a parser throws at damaged bytes into one clear error.
+
+    Parameters
+    ----------
+    path
+        The file, for the message.
+    container
+        What it was read as.
+
+    Raises
+    ------
+    ModelFileError
+        In place of any other exception that is not gradlab's own.
+    """
+    try:
+        yield
+    except GradlabError:
+        raise
+    # Parsers of the standard library raise nearly every exception there is on damaged bytes.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:160] or type(error).__name__
+        raise ModelFileError(
+            f"{path} cannot be read as {container}: {reason}; the file is truncated or damaged, "
+            "fetch it or save it again"
+        ) from error
+
+
+def spoken(name: str) -> str:
+    """Name as it can stand in a message of one line."""
+    shown = name if name.isprintable() else ascii(name)
+    return shown if len(shown) <= 120 else f"{shown[:117]}..."
+
+
+def require_size(size: int, limit: int, what: str) -> None:
+    """Refuse something declared larger than the limit, before memory is taken for it.
+
+    Parameters
+    ----------
+    size, limit
+        Bytes.
+    what
+        The thing of that size, for the message.
+
+    Raises
+    ------
+    ModelFileError
+        If it is larger.
+    """
+    if size > limit:
+        raise ModelFileError(
+            f"{what} declares {size} bytes: expected at most {limit}; the file is damaged or hostile"
+        )

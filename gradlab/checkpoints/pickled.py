@@ -1,0 +1,285 @@
+"""A pickle read as data: nothing that it names is imported, and nothing that it asks for is called.
+
+The opcodes are interpreted here, on plain Python containers. A global is its name, and a call or an
+instance is an inert ``Stub``, unless the name is in the reader's own table of constructors.
+"""
+
+from __future__ import annotations
+
+import pickletools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any, TypeAlias
+
+from gradlab.errors import ModelFileError
+
+Constructors: TypeAlias = Mapping[str, Callable[..., Any]]
+
+# A file that calls one of these is not a model. It is refused whole, though nothing would run.
+HOSTILE_MODULES = frozenset(
+    "os posix nt subprocess sys pty runpy shutil socket importlib ctypes commands pdb code "
+    "webbrowser asyncio multiprocessing".split()
+)
+HOSTILE_BUILTINS = frozenset("eval exec execfile compile __import__ open breakpoint input".split())
+BUILTIN_MODULES = ("builtins", "__builtin__")
+
+LITERALS = frozenset(
+    "INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT STRING BINSTRING SHORT_BINSTRING "
+    "BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8 UNICODE SHORT_BINUNICODE BINUNICODE "
+    "BINUNICODE8".split()
+)
+CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+MEMO_READS = frozenset(("GET", "BINGET", "LONG_BINGET"))
+MEMO_WRITES = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+IGNORED = frozenset(("PROTO", "FRAME", "STOP"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Global:
+    """The name of a class or function, as the pickle spells it."""
+
+    name: str
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Stub:
+    """What stands for an object that gradlab does not build: its class or function by name."""
+
+    name: str
+    state: object = None
+    items: dict[object, object] = field(default_factory=dict)
+
+
+def read_pickle(
+    stream: IO[bytes],
+    constructors: Constructors,
+    persistent: Callable[[object], object] | None = None,
+) -> Any:
+    """Object described by the pickle at the stream's position.
+
+    Parameters
+    ----------
+    stream
+        Left just behind the pickle's end.
+    constructors
+        Allow-list: what to call, with the pickle's arguments, for a global of that name.
+    persistent
+        Object for a persistent identifier; pickles that hold one are refused if None.
+
+    Returns
+    -------
+    described
+        Dictionaries, lists, tuples, numbers, text, what the constructors made, and stubs. Sets are
+        lists, and a dictionary key that is not a number or text is an opaque object.
+
+    Raises
+    ------
+    ModelFileError
+        If the pickle calls something that runs commands. Other exceptions come from damaged bytes.
+    """
+    return _Machine(constructors, persistent).run(stream)
+
+
+class _Machine:
+    """Stack, marks and memo of the pickle language."""
+
+    def __init__(
+        self, constructors: Constructors, persistent: Callable[[object], object] | None
+    ) -> None:
+        self.constructors = constructors
+        self.persistent = persistent
+        self.stack: list[Any] = []
+        self.marks: list[int] = []
+        self.memo: dict[int, Any] = {}
+
+    def run(self, stream: IO[bytes]) -> Any:
+        for opcode, argument, _ in pickletools.genops(stream):
+            self.execute(opcode.name, argument)
+        return self.stack.pop()
+
+    def execute(self, name: str, argument: Any) -> None:
+        if name in LITERALS:
+            self.stack.append(argument)
+        elif name in CONSTANTS:
+            self.stack.append(CONSTANTS[name])
+        elif name in TUPLES:
+            self.stack.append(tuple(self.take(TUPLES[name])))
+        elif name in MEMO_WRITES:
+            self.memo[argument] = self.stack[-1]
+        elif name in MEMO_READS:
+            self.stack.append(self.memo[argument])
+        elif name not in IGNORED:
+            OPERATIONS[name](self, argument)
+
+    def take(self, count: int) -> list[Any]:
+        """Pop the topmost entries, the lowest first."""
+        if count > len(self.stack):
+            raise IndexError("the pickle takes more from its stack than is there")
+        start = len(self.stack) - count
+        taken = self.stack[start:]
+        del self.stack[start:]
+        return taken
+
+    def take_marked(self) -> list[Any]:
+        """Pop everything above the last mark."""
+        return self.take(len(self.stack) - self.marks.pop())
+
+    def mark(self, _: Any) -> None:
+        self.marks.append(len(self.stack))
+
+    def pop(self, _: Any) -> None:
+        if self.marks and self.marks[-1] == len(self.stack):
+            self.marks.pop()
+        else:
+            self.stack.pop()
+
+    def pop_marked(self, _: Any) -> None:
+        self.take_marked()
+
+    def duplicate(self, _: Any) -> None:
+        self.stack.append(self.stack[-1])
+
+    def memoize(self, _: Any) -> None:
+        self.memo[len(self.memo)] = self.stack[-1]
+
+    def empty_list(self, _: Any) -> None:
+        self.stack.append([])
+
+    def empty_dict(self, _: Any) -> None:
+        self.stack.append({})
+
+    def marked_list(self, _: Any) -> None:
+        self.stack.append(self.take_marked())
+
+    def marked_tuple(self, _: Any) -> None:
+        self.stack.append(tuple(self.take_marked()))
+
+    def marked_dict(self, _: Any) -> None:
+        items = self.take_marked()
+        self.stack.append({})
+        self.fill(items)
+
+    def append(self, _: Any) -> None:
+        self.extend(self.take(1))
+
+    def appends(self, _: Any) -> None:
+        self.extend(self.take_marked())
+
+    def set_item(self, _: Any) -> None:
+        self.fill(self.take(2))
+
+    def set_items(self, _: Any) -> None:
+        self.fill(self.take_marked())
+
+    def extend(self, items: list[Any]) -> None:
+        if isinstance(self.stack[-1], list):
+            self.stack[-1].extend(items)
+
+    def fill(self, items: list[Any]) -> None:
+        target = self.stack[-1]
+        mapping = target.items if isinstance(target, Stub) else target
+        if isinstance(mapping, dict):
+            mapping.update((_key(key), value) for key, value in zip(items[::2], items[1::2]))
+
+    def global_name(self, argument: str) -> None:
+        self.stack.append(Global(argument.replace(" ", ".", 1)))
+
+    def stack_global(self, _: Any) -> None:
+        module, name = self.take(2)
+        self.stack.append(Global(f"{module!s}.{name!s}"))
+
+    def reduce(self, _: Any) -> None:
+        function, arguments = self.take(2)
+        self.call(function, arguments)
+
+    def new_object_with_keywords(self, _: Any) -> None:
+        function, arguments, _keywords = self.take(3)
+        self.call(function, arguments)
+
+    def instance(self, argument: str) -> None:
+        arguments = self.take_marked()
+        self.call(Global(argument.replace(" ", ".", 1)), arguments)
+
+    def object_of_class(self, _: Any) -> None:
+        function, *arguments = self.take_marked()
+        self.call(function, arguments)
+
+    def call(self, function: Any, arguments: Any) -> None:
+        """Push what the allow-list makes of a call, else a stub; the pickle's callable never runs."""
+        name = function.name if isinstance(function, Global | Stub) else type(function).__name__
+        _require_harmless(name)
+        construct = self.constructors.get(name) if isinstance(function, Global) else None
+        self.stack.append(Stub(name) if construct is None else construct(*arguments))
+
+    def build(self, _: Any) -> None:
+        state = self.stack.pop()
+        if isinstance(self.stack[-1], Stub):
+            self.stack[-1].state = state
+
+    def persistent_text(self, argument: str) -> None:
+        self.stack.append(self.resolve(argument))
+
+    def persistent_object(self, _: Any) -> None:
+        self.stack.append(self.resolve(self.stack.pop()))
+
+    def resolve(self, identifier: object) -> object:
+        if self.persistent is None:
+            raise ModelFileError("the pickle refers to data outside itself: expected none here")
+        return self.persistent(identifier)
+
+    def refuse(self, argument: Any) -> None:
+        raise ModelFileError(
+            "the pickle uses an extension registry or outside buffers: expected neither in a model"
+        )
+
+
+OPERATIONS: Mapping[str, Callable[[_Machine, Any], None]] = {
+    "MARK": _Machine.mark,
+    "POP": _Machine.pop,
+    "POP_MARK": _Machine.pop_marked,
+    "DUP": _Machine.duplicate,
+    "MEMOIZE": _Machine.memoize,
+    "EMPTY_LIST": _Machine.empty_list,
+    "EMPTY_SET": _Machine.empty_list,
+    "EMPTY_DICT": _Machine.empty_dict,
+    "LIST": _Machine.marked_list,
+    "FROZENSET": _Machine.marked_list,
+    "TUPLE": _Machine.marked_tuple,
+    "DICT": _Machine.marked_dict,
+    "APPEND": _Machine.append,
+    "APPENDS": _Machine.appends,
+    "ADDITEMS": _Machine.appends,
+    "SETITEM": _Machine.set_item,
+    "SETITEMS": _Machine.set_items,
+    "GLOBAL": _Machine.global_name,
+    "STACK_GLOBAL": _Machine.stack_global,
+    "REDUCE": _Machine.reduce,
+    "NEWOBJ": _Machine.reduce,
+    "NEWOBJ_EX": _Machine.new_object_with_keywords,
+    "INST": _Machine.instance,
+    "OBJ": _Machine.object_of_class,
+    "BUILD": _Machine.build,
+    "PERSID": _Machine.persistent_text,
+    "BINPERSID": _Machine.persistent_object,
+    "EXT1": _Machine.refuse,
+    "EXT2": _Machine.refuse,
+    "EXT4": _Machine.refuse,
+    "NEXT_BUFFER": _Machine.refuse,
+    "READONLY_BUFFER": _Machine.refuse,
+}
+
+
+def _require_harmless(name: str) -> None:
+    module, _, attribute = name.rpartition(".")
+    hostile = module.split(".")[0] in HOSTILE_MODULES
+    if hostile or (module in BUILTIN_MODULES and attribute in HOSTILE_BUILTINS):
+        raise ModelFileError(
+            f"the file asks to call {name}: refused, and nothing was run; a model holds tensors "
+            "only, do not open this file with other tools"
+        )
+
+
+def _key(key: Any) -> object:
+    """Dictionary key; hashing a hostile nest of tuples could take forever or overflow the stack."""
+    return key if isinstance(key, str | int | float | bytes | None) else object()
