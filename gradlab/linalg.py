@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -154,3 +157,16 @@ def singular_values(W: Float[Array, "n m"]) -> Float[Array, " k"]:
     """All singular values, largest first, scaled against overflow; float64."""
     scaled, exponent = rescale(np.asarray(W, dtype=np.float64))
     return np.asarray(np.ldexp(np.linalg.svd(scaled, compute_uv=False), exponent))
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Context with one BLAS thread: the same bits on any number of cores.
+
+    Small products gain nothing from threads, and lose much when several processes run.
+    """
+    import scipy.linalg  # noqa: F401  SciPy brings a BLAS of its own, which must be there to be limited
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield

@@ -37,6 +37,7 @@ class Activation:
     kinks: tuple[float, ...] = ()  # pre-activations at which the convention applies
     low: float = -math.inf  # infimum and supremum of phi
     high: float = math.inf
+    slope_from_output: Elementwise | None = None  # as reverse-mode frameworks compute it, if so
 
     @property
     def bounded(self) -> bool:
@@ -110,6 +111,7 @@ _ALL = (
     Activation(
         name="tanh", function=np.tanh, derivative=_tanh_slope,
         sup_derivative=1.0, kink=_SMOOTH, low=-1.0, high=1.0,
+        slope_from_output=lambda h: 1.0 - h**2,
     ),
     Activation(
         name="relu", function=lambda z: np.maximum(z, 0.0), derivative=lambda z: (z > 0.0) * 1.0,
@@ -127,6 +129,7 @@ _ALL = (
     Activation(
         name="sigmoid", function=_sigmoid, derivative=_sigmoid_slope,
         sup_derivative=0.25, kink=_SMOOTH, low=0.0, high=1.0,
+        slope_from_output=lambda h: h * (1.0 - h),
     ),
     Activation(
         name="hard_tanh", function=lambda z: np.clip(z, -1.0, 1.0),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 
 from gradlab.arrays import Array
+from gradlab.cells.activations import Activation
 from gradlab.records.trajectory import Trajectory
 
 
@@ -38,6 +40,15 @@ class Linearization(Sequence[LinearStep]):
         Empty for cells whose Jacobian has no scalar factors.
         """
         return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Nonlinearity:
+    """One elementwise function inside a cell, along a trajectory."""
+
+    activation: Activation
+    z: Float[Array, "time batch n"]
+    value: Float[Array, "time batch n"]
 
 
 @runtime_checkable
@@ -82,3 +93,12 @@ class Cell(Protocol):
 
     def linearize(self, trajectory: Trajectory) -> Linearization:
         """Jacobians of every step along the trajectory."""
+
+    def nonlinearities(self, trajectory: Trajectory) -> Mapping[str, Nonlinearity]:
+        """Elementwise functions by name: the activation of a vanilla cell, the gates of others."""
+
+    def recurrent_matrices(self) -> Mapping[str, Float[Array, "n m"]]:
+        """Square recurrent blocks by gate; ``W_hh`` where there are no gates."""
+
+    def gamma_factors(self) -> tuple[float | None, float | None]:
+        """γ_w = σ_max(W_hh) and γ_a = sup |φ'| of the textbook bound; None for gated cells."""

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from gradlab.arrays import Array, close, read_only, require_finite
 from gradlab.cells.activations import Activation, activation
-from gradlab.cells.base import Linearization, LinearStep
+from gradlab.cells.base import Linearization, LinearStep, Nonlinearity
 from gradlab.cells.initializers import input_weights, recurrent_weights
 from gradlab.errors import SettingError, ShapeError
 from gradlab.linalg import log, spectral_norm
@@ -181,6 +181,22 @@ class VanillaCell:
         return VanillaLinearization(
             W_hh=self.W_hh.astype(np.float64), slopes=slopes, gamma_a=self.phi.sup_derivative
         )
+
+
+    def nonlinearities(self, trajectory: Trajectory) -> Mapping[str, Nonlinearity]:
+        """The activation, under its own name."""
+        states = trajectory.states[1:]
+        return {
+            self.activation: Nonlinearity(activation=self.phi, z=trajectory.z, value=states)
+        }
+
+    def recurrent_matrices(self) -> Mapping[str, Float[Array, "n n"]]:
+        """W_hh alone."""
+        return {"W_hh": self.W_hh}
+
+    def gamma_factors(self) -> tuple[float, float]:
+        """γ_w = σ_max(W_hh) and γ_a = sup |φ'|."""
+        return spectral_norm(self.W_hh), self.phi.sup_derivative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gradlab.arrays import Array
+import numpy as np
+
+from gradlab.arrays import Array, require_finite
 from gradlab.errors import GradlabError, ModelFileError
 
 MAX_BYTES = 2 * 1024**3  # of one tensor or member, as declared: far above any recurrent layer
@@ -146,3 +148,29 @@ def require_size(size: int, limit: int, what: str) -> None:
         raise ModelFileError(
             f"{what} declares {size} bytes: expected at most {limit}; the file is damaged or hostile"
         )
+
+
+def real_numbers(name: str, array: Array) -> Array:
+    """Float64 values of a weight that must be finite and real.
+
+    Parameters
+    ----------
+    name
+        The tensor's name in the file.
+    array
+        As stored.
+
+    Raises
+    ------
+    ModelFileError
+        If it is quantized or complex.
+    NonFiniteError
+        If an entry is NaN or infinite.
+    """
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize == 1:
+        raise ModelFileError(
+            f"{spoken(name)} is {array.dtype}: expected real floating-point weights; save the "
+            "network before quantization"
+        )
+    require_finite(spoken(name), array)
+    return array.astype(np.float64)

@@ -15,13 +15,13 @@ from gradlab.errors import ModelFileError
 
 Constructors: TypeAlias = Mapping[str, Callable[..., Any]]
 
-# A file that calls one of these is not a model. It is refused whole, though nothing would run.
+# A file that names one of these is not a model. It is refused whole, though nothing would run.
 HOSTILE_MODULES = frozenset(
     "os posix nt subprocess sys pty runpy shutil socket importlib ctypes commands pdb code "
-    "webbrowser asyncio multiprocessing".split()
+    "webbrowser".split()
 )
 HOSTILE_BUILTINS = frozenset("eval exec execfile compile __import__ open breakpoint input".split())
-BUILTIN_MODULES = ("builtins", "__builtin__")
+BUILTIN_MODULES = ("builtins", "__builtin__", "io", "_io")
 
 LITERALS = frozenset(
     "INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT STRING BINSTRING SHORT_BINSTRING "
@@ -76,7 +76,7 @@ def read_pickle(
     Raises
     ------
     ModelFileError
-        If the pickle calls something that runs commands. Other exceptions come from damaged bytes.
+        If the pickle names something that runs commands. Other exceptions come from damaged bytes.
     """
     return _Machine(constructors, persistent).run(stream)
 
@@ -183,11 +183,10 @@ class _Machine:
             mapping.update((_key(key), value) for key, value in zip(items[::2], items[1::2]))
 
     def global_name(self, argument: str) -> None:
-        self.stack.append(Global(argument.replace(" ", ".", 1)))
+        self.stack.append(_named(*argument.split(" ", 1)))
 
     def stack_global(self, _: Any) -> None:
-        module, name = self.take(2)
-        self.stack.append(Global(f"{module!s}.{name!s}"))
+        self.stack.append(_named(*self.take(2)))
 
     def reduce(self, _: Any) -> None:
         function, arguments = self.take(2)
@@ -198,8 +197,7 @@ class _Machine:
         self.call(function, arguments)
 
     def instance(self, argument: str) -> None:
-        arguments = self.take_marked()
-        self.call(Global(argument.replace(" ", ".", 1)), arguments)
+        self.call(_named(*argument.split(" ", 1)), self.take_marked())
 
     def object_of_class(self, _: Any) -> None:
         function, *arguments = self.take_marked()
@@ -208,7 +206,6 @@ class _Machine:
     def call(self, function: Any, arguments: Any) -> None:
         """Push what the allow-list makes of a call, else a stub; the pickle's callable never runs."""
         name = function.name if isinstance(function, Global | Stub) else type(function).__name__
-        _require_harmless(name)
         construct = self.constructors.get(name) if isinstance(function, Global) else None
         self.stack.append(Stub(name) if construct is None else construct(*arguments))
 
@@ -270,14 +267,16 @@ OPERATIONS: Mapping[str, Callable[[_Machine, Any], None]] = {
 }
 
 
-def _require_harmless(name: str) -> None:
-    module, _, attribute = name.rpartition(".")
+def _named(module: object, attribute: object) -> Global:
+    if not isinstance(module, str) or not isinstance(attribute, str):
+        raise TypeError("the pickle names a global by something that is not text")
     hostile = module.split(".")[0] in HOSTILE_MODULES
     if hostile or (module in BUILTIN_MODULES and attribute in HOSTILE_BUILTINS):
         raise ModelFileError(
-            f"the file asks to call {name}: refused, and nothing was run; a model holds tensors "
-            "only, do not open this file with other tools"
+            f"the file names {module}.{attribute}, which runs commands: refused, and nothing was "
+            "run; a model holds tensors only, do not open this file with other tools"
         )
+    return Global(f"{module}.{attribute}")
 
 
 def _key(key: Any) -> object:

@@ -1,0 +1,191 @@
+"""The verdict: vanishing, near-critical, exploding or undecided, from the measured rate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from gradlab.arrays import Array
+from gradlab.records.jacobians import JacobianProfile
+from gradlab.records.ladder import BoundLadder
+from gradlab.records.lags import LagGroups
+from gradlab.records.regime import Regime
+
+LOG_FACTOR = math.log(10.0)  # a smaller change over all lags is near-critical
+LOCAL_RATES = 8  # local slopes wanted for the interval
+FITTED_LAGS = 400  # more lags are thinned out before the robust fit
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """Slope of the log norm against the lag, nats per step, with its interval."""
+
+    value: float
+    low: float
+    high: float
+    intercept: float
+
+
+def regime(
+    profile: JacobianProfile, ladder: BoundLadder, *, spectral_radius: float | None = None
+) -> Regime:
+    """Verdict on a measured profile.
+
+    Parameters
+    ----------
+    profile
+        Measured norms, any number of sequences and end times.
+    ladder
+        Only asked for γ_w and γ_a, to name the rule of thumb that the measurement contradicts.
+    spectral_radius
+        For the same purpose.
+
+    Returns
+    -------
+    regime
+        The rate is the Theil-Sen slope of the median log norm over the lags beyond the transient.
+        Its interval is a t interval over local slopes: one a sequence, or, of fewer than eight
+        sequences, several disjoint stretches of lags each. With L the longest lag, the network is
+        *vanishing* if the whole interval lies below -ln 10/L, *exploding* if above ln 10/L,
+        *near-critical* if within (less than a factor 10 over the lags measured), else *undecided*.
+
+    Notes
+    -----
+    Source of the robust slope: Sen (1968), "Estimates of the regression coefficient based on
+    Kendall's tau", JASA 63. See docs/theory.md, "The verdict".
+    """
+    groups = profile.groups
+    lag, median = groups.lag, groups.quantile(profile.log_norm, 0.5)
+    start = _beyond_transient(lag, median)
+    rate = _rate(profile, lag[start:], median[start:])
+    tolerance = LOG_FACTOR / float(lag[-1])
+    name, rule = _verdict(rate, tolerance, lag, median)
+    height, at = _transient(name, lag, median)
+    return Regime(
+        name=name,
+        rate=rate.value,
+        rate_low=rate.low,
+        rate_high=rate.high,
+        tolerance=tolerance,
+        rule=rule,
+        transient_height=height,
+        transient_lag=at,
+        contradicts=_false_friend(name, rate.value, tolerance, ladder, spectral_radius),
+        intercept=rate.intercept,
+        first_lag=int(lag[start]),
+        last_lag=int(lag[-1]),
+    )
+
+
+def _beyond_transient(lag: Int[Array, " lags"], median: Float[Array, " lags"]) -> int:
+    """Index of the first lag of the fit: past a quarter of the lags, and past an early peak."""
+    quarter = len(lag) // 4
+    peak = int(np.argmax(median))
+    early = median[peak] > 0.0 and peak <= 0.75 * len(lag)
+    start = max(quarter, peak) if early else quarter
+    return int(min(start, max(len(lag) - 3, 0)))
+
+
+def _rate(
+    profile: JacobianProfile, lag: Int[Array, " lags"], median: Float[Array, " lags"]
+) -> Rate:
+    if np.isneginf(median[-1]):
+        return Rate(value=-np.inf, low=-np.inf, high=-np.inf, intercept=np.nan)
+    if len(lag) < 2:
+        return Rate(value=float(median[0] / lag[0]), low=-np.inf, high=np.inf, intercept=0.0)
+    value, intercept = _robust_line(lag, median)
+    low, high = _interval(value, _local_rates(profile, int(lag[0])))
+    return Rate(value=value, low=low, high=high, intercept=intercept)
+
+
+def _robust_line(
+    lag: Int[Array, " lags"], median: Float[Array, " lags"]
+) -> tuple[float, float]:
+    from scipy.stats import theilslopes
+
+    thinned = np.unique(np.linspace(0, len(lag) - 1, min(len(lag), FITTED_LAGS)).astype(int))
+    fit = theilslopes(median[thinned], lag[thinned])
+    return float(fit[0]), float(fit[1])
+
+
+def _local_rates(profile: JacobianProfile, first: int) -> Float[Array, " rates"]:
+    """Slopes of each sequence's own median curve, over one or several stretches of lags."""
+    sequences = np.unique(profile.sequence)
+    stretches = max(1, math.ceil(LOCAL_RATES / len(sequences)))
+    rates = []
+    for sequence in sequences:
+        own = (profile.sequence == sequence) & (profile.lag >= first)
+        groups = LagGroups.of(profile.lag[own])
+        curve = groups.quantile(profile.log_norm[own], 0.5)
+        for part in _stretches(len(curve), stretches):
+            rates.append(_slope(groups.lag[part], curve[part]))
+    return np.array(rates)
+
+
+def _stretches(length: int, wanted: int) -> list[slice]:
+    """Slices that share their end points, of at least two lags each."""
+    count = max(0, min(wanted, length - 1))
+    edges = np.linspace(0, length - 1, count + 1).astype(int)
+    return [slice(a, b + 1) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def _slope(x: Int[Array, " n"], y: Float[Array, " n"]) -> float:
+    if np.isneginf(y).any():
+        return -np.inf
+    centered = x - x.mean()
+    return float(centered @ y / (centered @ centered))
+
+
+def _interval(value: float, rates: Float[Array, " rates"]) -> tuple[float, float]:
+    from scipy.special import stdtrit
+
+    finite = rates[np.isfinite(rates)]
+    if len(finite) < 2:
+        return -np.inf, np.inf
+    quantile = float(stdtrit(len(finite) - 1, 0.5 + CONFIDENCE / 2.0))
+    half = quantile * float(np.std(finite, ddof=1)) / math.sqrt(len(finite))
+    return (-np.inf if len(finite) < len(rates) else value - half), value + half
+
+
+def _verdict(
+    rate: Rate, tolerance: float, lag: Int[Array, " lags"], median: Float[Array, " lags"]
+) -> tuple[str, str]:
+    if np.isneginf(rate.value):
+        first = int(lag[np.argmax(np.isneginf(median))])
+        return "vanishing", f"the median Jacobian product is exactly 0 from lag {first} on"
+    interval = f"rate in [{rate.low:+.4g}, {rate.high:+.4g}]"
+    if rate.high < -tolerance:
+        return "vanishing", f"{interval}, below -ln 10/{lag[-1]} = {-tolerance:.4g} per step"
+    if rate.low > tolerance:
+        return "exploding", f"{interval}, above ln 10/{lag[-1]} = {tolerance:.4g} per step"
+    if rate.low >= -tolerance and rate.high <= tolerance:
+        return "near-critical", f"{interval}, within ± ln 10/{lag[-1]} = {tolerance:.4g} per step"
+    return "undecided", f"{interval} covers more than one regime (± {tolerance:.4g} per step)"
+
+
+def _transient(
+    name: str, lag: Int[Array, " lags"], median: Float[Array, " lags"]
+) -> tuple[float, int]:
+    peak = int(np.argmax(median))
+    if name != "vanishing" or median[peak] <= 0.0:
+        return 0.0, 0
+    return float(median[peak]), int(lag[peak])
+
+
+def _false_friend(
+    name: str, rate: float, tolerance: float, ladder: BoundLadder, radius: float | None
+) -> str | None:
+    """The rule of thumb whose prediction the measurement contradicts, if any."""
+    measured = f"measured {rate:+.3g} per step".replace("-", "\N{MINUS SIGN}")
+    if ladder.gamma_w is not None and name in ("vanishing", "near-critical"):
+        bound = ladder.gamma_w * (ladder.gamma_a or 1.0)
+        if bound > math.exp(tolerance):
+            factor = "" if ladder.gamma_a == 1.0 else "γ_a "
+            return f"{factor}σ_max = {bound:.3g} would suggest explosion; {measured}"
+    if radius is not None and name == "exploding" and radius < 1.0:
+        return f"spectral radius {radius:.3g} would suggest vanishing; {measured}"
+    return None

@@ -1,0 +1,214 @@
+r"""Weights stored in parts: the matrix in use is rebuilt from what the file holds.
+
+=====================  =============================================================
+weight norm            :math:`g\,v / \lVert v \rVert`, row by row
+spectral norm          :math:`W / (u \cdot W v)` with the stored vectors, not estimated anew
+orthogonal             :math:`B\,e^{A}`, :math:`A = \mathrm{tril}(W) - \mathrm{tril}(W)^T`
+weight drop            the raw matrix, not the masked copy of one training step
+=====================  =============================================================
+
+Source: the formulas of ``torch.nn.utils.parametrizations`` and of the older ``weight_norm`` and
+``spectral_norm``; Merity, Keskar and Socher (2018), "Regularizing and optimizing LSTM language
+models", ICLR, for the dropped weights.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from jaxtyping import Float
+
+from gradlab.arrays import Array
+from gradlab.checkpoints.archive import real_numbers
+from gradlab.errors import ShapeError
+
+WEIGHT = r"weight_(?:ih|hh|hr)(?:_l\d+)?(?:_reverse)?"
+PART = re.compile(
+    rf"(?P<prefix>.*?)(?:parametrizations\.(?P<new>{WEIGHT})\..+|(?P<old>{WEIGHT})_(?:g|v|orig|u|raw))",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How to rebuild one weight: the parts it needs, by pattern, and what to do with them."""
+
+    name: str
+    parts: tuple[str, ...]  # {p} is the prefix, {w} the weight's name
+    fits: Callable[..., bool]  # whether the parts' shapes belong together
+    rebuild: Callable[..., Array]
+    note: str  # follows the weight's name in the list of assumptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EffectiveTensors:
+    """Tensors as the network uses them, read on demand."""
+
+    readers: Mapping[str, Callable[[], Array]]  # None of the parts, all of the wholes
+    notes: Mapping[str, str]  # by tensor: how it was rebuilt
+    unreadable: Mapping[str, str]  # by tensor: why it could not be rebuilt
+
+
+def effective_tensors(stored: Mapping[str, Array]) -> EffectiveTensors:
+    """Tensors by the names that an unparametrized layer would have.
+
+    Parameters
+    ----------
+    stored
+        As in the file.
+
+    Returns
+    -------
+    effective
+        Everything stored, with the recurrent and input weights that are stored in parts as wholes.
+    """
+    readers: dict[str, Callable[[], Array]] = {}
+    notes: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
+    for name in stored:
+        match = PART.fullmatch(name)
+        if match is None:
+            readers.setdefault(name, partial(stored.__getitem__, name))
+            continue
+        prefix, weight = match["prefix"], match["new"] or match["old"]
+        recipe = _recipe(stored, prefix, weight)
+        target = _target(stored, prefix, weight)
+        if recipe is not None:
+            readers[target] = partial(_rebuild, stored, recipe, _parts(recipe, prefix, weight))
+            notes[target] = f"{target} {recipe.note}"
+        elif target not in stored:
+            unreadable[target] = f"{target} has a parametrization that gradlab does not know"
+    return EffectiveTensors(readers=readers, notes=notes, unreadable=unreadable)
+
+
+def _recipe(stored: Mapping[str, Array], prefix: str, weight: str) -> Recipe | None:
+    new_style = f"{prefix}parametrizations.{weight}."
+    nested = {name for name in stored if name.startswith(new_style)}
+    for recipe in RECIPES:
+        parts = _parts(recipe, prefix, weight)
+        if all(part in stored for part in parts) and nested <= set(parts):
+            return recipe
+    return None
+
+
+def _parts(recipe: Recipe, prefix: str, weight: str) -> list[str]:
+    return [part.format(p=prefix, w=weight) for part in recipe.parts]
+
+
+def _target(stored: Mapping[str, Array], prefix: str, weight: str) -> str:
+    """Name of the whole weight; weight-drop wrappers keep the raw matrix one level above it."""
+    sibling = weight.replace("_hh", "_ih").replace("_hr", "_ih")
+    inside = f"{prefix}module."
+    wrapped = f"{inside}{sibling}" in stored and f"{prefix}{sibling}" not in stored
+    return f"{inside if wrapped else prefix}{weight}"
+
+
+def _rebuild(stored: Mapping[str, Array], recipe: Recipe, names: Sequence[str]) -> Array:
+    parts = [real_numbers(name, stored[name]) for name in names]
+    if not recipe.fits(*parts):
+        shapes = ", ".join(f"{name} {part.shape}" for name, part in zip(names, parts, strict=True))
+        raise ShapeError(f"{shapes}: these shapes do not fit the formula of {recipe.name}")
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return recipe.rebuild(*parts)
+
+
+def weight_norm(g: Float[Array, "..."], v: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Direction v with norms g.
+
+    Parameters
+    ----------
+    g
+        Size 1 along the axes that a norm runs over: (rows, 1) in the usual case, () for one norm
+        of the whole.
+    v
+        (rows, columns).
+    """
+    axes = tuple(axis for axis in range(v.ndim) if g.ndim == 0 or g.shape[axis] == 1)
+    return np.asarray(g * v / np.sqrt(np.sum(v**2, axis=axes, keepdims=True)))
+
+
+def spectral_norm(
+    W: Float[Array, "rows columns"], u: Float[Array, " rows"], v: Float[Array, " columns"]
+) -> Float[Array, "rows columns"]:
+    """W over the stored estimate of its norm, which is rarely exact."""
+    return np.asarray(W / (u @ (W @ v)))
+
+
+def orthogonal(W: Float[Array, "n n"], base: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Base times the rotation that the strictly lower triangle of W generates."""
+    from scipy.linalg import expm
+
+    lower = np.tril(W)
+    return np.asarray(base @ expm(lower - lower.T))
+
+
+def raw_weight(W: Float[Array, "..."]) -> Float[Array, "..."]:
+    """W itself."""
+    return W
+
+
+def _norms_fit(g: Array, v: Array) -> bool:
+    same_rank = g.ndim == v.ndim == 2
+    return g.ndim == 0 or (same_rank and all(a in (1, b) for a, b in zip(g.shape, v.shape)))
+
+
+def _vectors_fit(W: Array, u: Array, v: Array) -> bool:
+    return W.ndim == 2 and (u.shape, v.shape) == (W.shape[:1], W.shape[1:])
+
+
+def _squares_fit(W: Array, base: Array) -> bool:
+    return W.ndim == 2 and W.shape[0] == W.shape[1] and W.shape == base.shape
+
+
+RECIPES = (
+    Recipe(
+        name="weight norm",
+        parts=("{p}parametrizations.{w}.original0", "{p}parametrizations.{w}.original1"),
+        fits=_norms_fit,
+        rebuild=weight_norm,
+        note="is rebuilt from its weight norm (magnitude and direction)",
+    ),
+    Recipe(
+        name="weight norm",
+        parts=("{p}{w}_g", "{p}{w}_v"),
+        fits=_norms_fit,
+        rebuild=weight_norm,
+        note="is rebuilt from its weight norm (magnitude and direction)",
+    ),
+    Recipe(
+        name="spectral norm",
+        parts=(
+            "{p}parametrizations.{w}.original",
+            "{p}parametrizations.{w}.0._u",
+            "{p}parametrizations.{w}.0._v",
+        ),
+        fits=_vectors_fit,
+        rebuild=spectral_norm,
+        note="is rebuilt from its spectral norm with the stored vectors u and v",
+    ),
+    Recipe(
+        name="spectral norm",
+        parts=("{p}{w}_orig", "{p}{w}_u", "{p}{w}_v"),
+        fits=_vectors_fit,
+        rebuild=spectral_norm,
+        note="is rebuilt from its spectral norm with the stored vectors u and v",
+    ),
+    Recipe(
+        name="orthogonal parametrization",
+        parts=("{p}parametrizations.{w}.original", "{p}parametrizations.{w}.0.base"),
+        fits=_squares_fit,
+        rebuild=orthogonal,
+        note="is rebuilt from its orthogonal parametrization, the matrix exponential assumed",
+    ),
+    Recipe(
+        name="weight drop",
+        parts=("{p}{w}_raw",),
+        fits=lambda W: True,
+        rebuild=raw_weight,
+        note="is the raw matrix of a weight-dropped layer, not the masked copy",
+    ),
+)

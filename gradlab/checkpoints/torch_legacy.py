@@ -1,0 +1,109 @@
+"""PyTorch files before 1.6: five pickles in a row, then the raw storages one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from gradlab.arrays import Array
+from gradlab.checkpoints.archive import Archive, archive, require_size
+from gradlab.checkpoints.element_types import decode, item_size
+from gradlab.checkpoints.pickled import read_pickle
+from gradlab.checkpoints.torch_objects import (
+    CONSTRUCTORS,
+    Storage,
+    StridedTensor,
+    elements_of,
+    named_tensors,
+    storage_reference,
+)
+from gradlab.errors import ModelFileError
+
+CONTAINER = "PyTorch file of the time before 1.6"
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+PROTOCOL_VERSION = 1001
+SIGNATURE = b"\x8a\x0a" + MAGIC_NUMBER.to_bytes(10, "little", signed=True)  # LONG1, ten bytes
+COUNT_BYTES = 8
+
+
+def recognizes(head: bytes, members: Sequence[str]) -> bool:
+    """Whether a file that begins so is of this format."""
+    return head.startswith(b"\x80") and head[2:].startswith(SIGNATURE)
+
+
+def read(path: Path, max_bytes: int) -> Archive:
+    """Tensors by the keys of the pickled dictionaries.
+
+    Parameters
+    ----------
+    path
+        A file of this format.
+    max_bytes
+        Limit of one tensor and of one storage.
+
+    Returns
+    -------
+    archive
+        The pickles are read as data: nothing that they name is imported or called.
+    """
+    storages: dict[str, Storage] = {}
+
+    def reference(identifier: object) -> object:
+        found = storage_reference(identifier)
+        if isinstance(found, Storage):
+            storages[found.key] = found
+        return found
+
+    with path.open("rb") as stream:
+        _require_known_version(path, [read_pickle(stream, {}) for _ in range(3)])
+        described = read_pickle(stream, CONSTRUCTORS, reference)
+        keys = read_pickle(stream, {})
+        places = _places(stream, keys, storages, path.stat().st_size)
+    tensors, skipped = named_tensors(described)
+    readers = {
+        name: partial(_read_tensor, path, places, tensor, max_bytes)
+        for name, tensor in tensors.items()
+    }
+    return archive(path, CONTAINER, readers, skipped)
+
+
+def _require_known_version(path: Path, preamble: Sequence[object]) -> None:
+    magic, version, system = preamble
+    little = isinstance(system, Mapping) and system.get("little_endian") is True
+    if magic != MAGIC_NUMBER or version != PROTOCOL_VERSION or not little:
+        raise ModelFileError(
+            f"{path} is a PyTorch file of protocol {version!r}: expected {PROTOCOL_VERSION}, "
+            "little-endian; save it again with a newer PyTorch"
+        )
+
+
+def _places(
+    stream: IO[bytes], keys: Sequence[str], storages: Mapping[str, Storage], file_size: int
+) -> dict[str, tuple[int, int]]:
+    """First byte and size of every storage."""
+    places: dict[str, tuple[int, int]] = {}
+    for key in keys:
+        count = int.from_bytes(stream.read(COUNT_BYTES), "little", signed=True)
+        size = count * item_size(storages[key].kind)
+        start = stream.tell()
+        if size < 0 or start + size > file_size:
+            raise ModelFileError(
+                f"storage {key!r} should have {size} bytes and {file_size - start} are left: the "
+                "file is truncated or damaged"
+            )
+        places[key] = (start, size)
+        stream.seek(size, 1)
+    return places
+
+
+def _read_tensor(
+    path: Path, places: Mapping[str, tuple[int, int]], tensor: StridedTensor, max_bytes: int
+) -> Array:
+    start, size = places[tensor.storage.key]
+    require_size(size, max_bytes, "the storage")
+    with path.open("rb") as stream:
+        stream.seek(start)
+        values = decode(stream.read(size), tensor.storage.kind)
+    return elements_of(tensor, values, max_bytes)

@@ -1,0 +1,232 @@
+"""What PyTorch pickles: storages, strided tensors on them, and nested dictionaries of tensors."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradlab.arrays import Array
+from gradlab.checkpoints.archive import require_size, spoken
+from gradlab.checkpoints.element_types import BFLOAT16, item_size
+from gradlab.checkpoints.pickled import Constructors, Global, Stub
+from gradlab.errors import ModelFileError
+
+STORAGE_KINDS = {
+    "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16",
+    "BFloat16Storage": BFLOAT16, "LongStorage": "int64", "IntStorage": "int32",
+    "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool",
+    "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128",
+}  # fmt: skip
+MAX_DIMENSIONS = 16
+
+# Dictionaries around a state dict. They say what the dictionary is, not where in the model it is.
+WRAPPER = re.compile(
+    r"(state_?dict|model|net|network|module|weights|params|ema)"
+    r"([_-](state|state_?dict|model|ema|weights|params))*",
+)
+AVERAGED = re.compile(r"(^|[_-])ema($|[_-])")
+MAX_DEPTH = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Storage:
+    """A flat run of elements, by its key in the file."""
+
+    key: str
+    kind: str  # NumPy type, or bfloat16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StridedTensor:
+    """A view of a storage: first element, sizes and strides, all in elements."""
+
+    storage: Storage
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def storage_reference(identifier: object) -> object:
+    """Storage of a persistent identifier (kind, type, key, location, size, view).
+
+    Parameters
+    ----------
+    identifier
+        As pickled by PyTorch; its view, where there is one, must be None.
+
+    Returns
+    -------
+    storage
+        A stub for element types that NumPy has no counterpart for.
+    """
+    match identifier:
+        case ("storage", Global(name=name), str(key), _, int()) | (
+            "storage", Global(name=name), str(key), _, int(), None,
+        ):  # fmt: skip
+            kind = STORAGE_KINDS.get(name.rpartition(".")[2])
+            return Stub(name) if kind is None else Storage(key, kind)
+    raise ModelFileError("the pickle refers to outside data in a way PyTorch does not: refused")
+
+
+def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> object:
+    if not isinstance(storage, Storage):
+        return Stub(storage.name if isinstance(storage, Stub) else "torch.Tensor")
+    numbers = (offset, *shape, *strides)
+    if len(shape) != len(strides) or len(shape) > MAX_DIMENSIONS:
+        raise ModelFileError(f"a tensor has {len(shape)} sizes and {len(strides)} strides: refused")
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise ModelFileError("a tensor has a negative or odd offset, size or stride: refused")
+    return StridedTensor(storage, offset, tuple(shape), tuple(strides))
+
+
+def _parameter(data: Any, *_: Any) -> object:
+    return data
+
+
+def _subclass(function: Any, _kind: Any, arguments: Any, *_: Any) -> object:
+    name = function.name if isinstance(function, Global) else ""
+    return CONSTRUCTORS[name](*arguments) if name in PLAIN_TENSORS else Stub(name)
+
+
+def _dictionary(*_: Any) -> dict[object, object]:
+    return {}
+
+
+def _sequence(items: Any = (), *_: Any) -> object:
+    return items if isinstance(items, list | tuple) else Stub("sequence")
+
+
+PLAIN_TENSORS = ("torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2")
+CONSTRUCTORS: Constructors = {
+    **dict.fromkeys(PLAIN_TENSORS, _tensor),
+    "torch._utils._rebuild_parameter": _parameter,
+    "torch._utils._rebuild_parameter_with_state": _parameter,
+    "torch._tensor._rebuild_from_type_v2": _subclass,
+    "collections.OrderedDict": _dictionary,
+    "collections.defaultdict": _dictionary,
+    "torch.Size": _sequence,
+    "builtins.set": _sequence,
+    "__builtin__.set": _sequence,
+}
+
+
+def elements_of(tensor: StridedTensor, values: Array, max_bytes: int) -> Array:
+    """Array of a strided tensor.
+
+    Parameters
+    ----------
+    tensor
+        Place of every element.
+    values
+        The whole storage, one-dimensional.
+    max_bytes
+        Limit of the result; strides of 0 could make a small storage vast.
+
+    Returns
+    -------
+    array
+        A copy, contiguous.
+
+    Raises
+    ------
+    ModelFileError
+        If an element lies outside the storage.
+    """
+    count = math.prod(tensor.shape)
+    require_size(count * item_size(tensor.storage.kind), max_bytes, "the tensor")
+    steps = zip(tensor.shape, tensor.strides, strict=True)
+    last = tensor.offset + sum((size - 1) * stride for size, stride in steps)
+    if count and last >= len(values):
+        raise ModelFileError(
+            f"a tensor of shape {tensor.shape} needs element {last} of a storage that holds "
+            f"{len(values)}: the file is truncated or damaged"
+        )
+    if not count:
+        return np.zeros(tensor.shape, values.dtype)
+    strides = [stride * values.itemsize for stride in tensor.strides]
+    view = np.lib.stride_tricks.as_strided(values[tensor.offset :], tensor.shape, strides)
+    return view.copy()
+
+
+def named_tensors(root: object) -> tuple[dict[str, StridedTensor], list[str]]:
+    """Tensors of nested dictionaries by name, and a phrase for everything that is not one.
+
+    Parameters
+    ----------
+    root
+        What the pickle describes.
+
+    Returns
+    -------
+    tensors
+        Keys joined by dots, without wrapper dictionaries (``state_dict``, ``model``, ...). Where two
+        networks share a name, the running average, or else the later one, keeps its wrapper's name.
+    skipped
+        ``"best skipped (numpy.core.multiarray.scalar)"``.
+
+    Raises
+    ------
+    ModelFileError
+        If the file holds a whole pickled module.
+    """
+    leaves = list(_leaves(root))
+    tensors: dict[str, StridedTensor] = {}
+    skipped: list[str] = []
+    found = [(path, leaf) for path, leaf in leaves if isinstance(leaf, StridedTensor)]
+    for path, leaf in sorted(found, key=lambda item: _is_average(item[0])):
+        short = ".".join((*(part for part in path[:-1] if not _is_wrapper(part)), *path[-1:]))
+        name = ".".join(path) if short in tensors else short
+        if name in tensors:
+            skipped.append(f"{spoken(name)} skipped (named twice)")
+        tensors.setdefault(name, leaf)
+    for path, leaf in leaves:
+        if isinstance(leaf, Stub):
+            _refuse_module(leaf)
+            skipped.append(f"{spoken('.'.join(path) or 'the object')} skipped ({spoken(leaf.name)})")
+    return tensors, skipped
+
+
+def _is_wrapper(part: str) -> bool:
+    return WRAPPER.fullmatch(part) is not None
+
+
+def _is_average(path: tuple[str, ...]) -> bool:
+    return any(AVERAGED.search(part) for part in path[:-1])
+
+
+def _leaves(root: object) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Tensors and stubs in order; a container that occurs twice is entered once."""
+    entered: set[int] = set()
+    pending: list[tuple[tuple[str, ...], object]] = [((), root)]
+    while pending:
+        path, node = pending.pop()
+        if isinstance(node, StridedTensor | Stub):
+            yield path, node
+        children = _children(node)
+        if children and id(node) not in entered and len(path) < MAX_DEPTH:
+            entered.add(id(node))
+            inner = [((*path, key), value) for key, value in children]
+            pending.extend(reversed(inner))
+
+
+def _children(node: object) -> list[tuple[str, object]]:
+    if isinstance(node, Stub):
+        return _children(node.items)
+    if isinstance(node, Mapping):
+        return [(str(key), value) for key, value in node.items() if isinstance(key, str | int)]
+    if isinstance(node, list | tuple):
+        return [(str(index), value) for index, value in enumerate(node)]
+    return []
+
+
+def _refuse_module(stub: Stub) -> None:
+    if isinstance(stub.state, Mapping) and "_parameters" in stub.state:
+        raise ModelFileError(
+            f"the file holds a whole pickled module ({spoken(stub.name)}), not a state dict: save "
+            "it again with torch.save(model.state_dict(), path)"
+        )

@@ -1,0 +1,91 @@
+"""PyTorch files since 1.6: a zip of one pickle and one raw member a storage."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from gradlab.arrays import Array
+from gradlab.checkpoints.archive import Archive, archive
+from gradlab.checkpoints.element_types import decode
+from gradlab.checkpoints.pickled import read_pickle
+from gradlab.checkpoints.torch_objects import (
+    CONSTRUCTORS,
+    StridedTensor,
+    elements_of,
+    named_tensors,
+    storage_reference,
+)
+from gradlab.checkpoints.zip_members import SIGNATURES, member_sizes, read_member
+from gradlab.errors import ModelFileError
+
+CONTAINER = "PyTorch zip file"
+PICKLE = "data.pkl"
+MAX_PICKLE_BYTES = 256 * 1024**2
+BYTE_ORDERS = {b"little": "<", b"big": ">"}
+
+
+def recognizes(head: bytes, members: Sequence[str]) -> bool:
+    """Whether a file that begins so and, if a zip, holds these members is of this format."""
+    return head.startswith(SIGNATURES) and _root(members) is not None
+
+
+def read(path: Path, max_bytes: int) -> Archive:
+    """Tensors by the keys of the pickled dictionaries.
+
+    Parameters
+    ----------
+    path
+        A file of this format.
+    max_bytes
+        Limit of one tensor and of one storage.
+
+    Returns
+    -------
+    archive
+        The pickle is read as data: nothing that it names is imported or called.
+
+    Raises
+    ------
+    ModelFileError
+        If it is a TorchScript archive or a whole pickled module.
+    """
+    members = member_sizes(path)
+    root = _root(list(members)) or ""
+    if any(name.startswith(f"{root}code/") for name in members):
+        raise ModelFileError(
+            f"{path} is a TorchScript archive: expected a state dict; save one with "
+            "torch.save(model.state_dict(), path)"
+        )
+    pickle = read_member(path, f"{root}{PICKLE}", min(max_bytes, MAX_PICKLE_BYTES))
+    described = read_pickle(io.BytesIO(pickle), CONSTRUCTORS, storage_reference)
+    tensors, skipped = named_tensors(described)
+    order = _byte_order(path, root, list(members))
+    readers = {
+        name: partial(_read_tensor, path, root, order, tensor, max_bytes)
+        for name, tensor in tensors.items()
+    }
+    return archive(path, CONTAINER, readers, skipped)
+
+
+def _root(members: Sequence[str]) -> str | None:
+    """Folder of the pickle inside the archive, with its slash."""
+    found = [name for name in members if name == PICKLE or name.endswith(f"/{PICKLE}")]
+    return min(found, key=len).removesuffix(PICKLE) if found else None
+
+
+def _byte_order(path: Path, root: str, members: Sequence[str]) -> str:
+    name = f"{root}byteorder"
+    spelled = read_member(path, name, 64) if name in members else b"little"
+    if spelled not in BYTE_ORDERS:
+        raise ModelFileError(f"{path} spells its byte order {spelled!r}: expected little or big")
+    return BYTE_ORDERS[spelled]
+
+
+def _read_tensor(
+    path: Path, root: str, order: str, tensor: StridedTensor, max_bytes: int
+) -> Array:
+    raw = read_member(path, f"{root}data/{tensor.storage.key}", max_bytes)
+    return elements_of(tensor, decode(raw, tensor.storage.kind, order), max_bytes)

@@ -1,0 +1,255 @@
+"""The whole analysis: measurements of every recurrence, composed into one result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from gradlab.analysis.bounds import bound_ladder
+from gradlab.analysis.jacobians import Anchors, end_times, jacobian_profile
+from gradlab.analysis.precision import precision_horizon
+from gradlab.analysis.regime import regime
+from gradlab.analysis.saturation import saturation
+from gradlab.analysis.spectrum import spectral_summary
+from gradlab.arrays import Array
+from gradlab.cells.base import Cell
+from gradlab.cells.stack import Network, Recurrence
+from gradlab.engine.rollout import rollout_network
+from gradlab.errors import SettingError
+from gradlab.linalg import single_threaded_blas
+from gradlab.provenance import provenance
+from gradlab.records.dynamics import (
+    SCHEMA,
+    GradientDynamics,
+    RecurrenceDescription,
+    RecurrenceDynamics,
+    spectrum_summary,
+)
+from gradlab.records.strict import strict
+from gradlab.records.trajectory import Trajectory
+
+# Products that an automatic choice of end times may measure: about ten seconds at N = 64.
+AUTOMATIC_PAIRS = 20_000
+
+
+def analyze(
+    network: Network | Cell,
+    inputs: Float[Array, "time batch features"],
+    *,
+    initial_state: Mapping[str, Array] | Array | None = None,
+    lengths: Int[Array, " batch"] | None = None,
+    anchors: Anchors = "auto",
+    max_lag: int | None = None,
+    threshold: float = 0.97,
+    strict_threshold: bool = True,
+    block: int = 8,
+    seed: int | None = None,
+    source: str | None = None,
+    description: str = "inputs given as an array",
+    synthetic: bool = False,
+    assumptions: Sequence[str] = (),
+) -> GradientDynamics:
+    """Run a network over sequences and measure its gradient dynamics.
+
+    Parameters
+    ----------
+    network
+        A network, or a single cell.
+    inputs
+        Time-major sequences.
+    initial_state
+        By the recurrence's name, or one array for a single cell; zeros if None.
+    lengths
+        Valid steps of each sequence.
+    anchors
+        End times of the long-term Jacobians, as `jacobian_profile` takes them, or ``"auto"``: as
+        many evenly spaced ones as keep the work small.
+    max_lag
+        Longest lag.
+    threshold, strict_threshold
+        Rule of the saturated share, see `saturation`.
+    block
+        Steps of a block of the bound ladder.
+    seed
+        Recorded only.
+    source, description, synthetic, assumptions
+        Recorded: where the weights came from, what the sequences are, whether they are synthetic,
+        and what was assumed in reading either.
+
+    Returns
+    -------
+    dynamics
+        One entry a recurrence, each on its own real input.
+
+    Raises
+    ------
+    GradlabError
+        If the inputs do not fit the network or a setting is out of range.
+    """
+    started = datetime.now(UTC)
+    whole = network if isinstance(network, Network) else Network.of(network)
+    with single_threaded_blas():
+        runs = rollout_network(
+            whole, inputs, initial_state=_states_by_name(whole, initial_state), lengths=lengths
+        )
+        settings: dict[str, Any] = {
+            "anchors": anchors,
+            "max_lag": max_lag,
+            "threshold": threshold,
+            "strict_threshold": strict_threshold,
+            "block": block,
+        }
+        measured = {
+            entry.name: _measure(entry, runs[entry.name], settings)
+            for entry in whole.recurrences
+            if entry.name in runs
+        }
+    left_out = [
+        f"{entry.name} reads {entry.cell.input_size} features, the inputs have "
+        f"{np.shape(inputs)[2]}: not analyzed"
+        for entry in whole.recurrences
+        if entry.name not in runs
+    ]
+    first = next(iter(runs.values()))
+    return GradientDynamics(
+        recurrences=measured,
+        sequences=_sequences(first, description, synthetic),
+        assumptions=(*whole.assumptions, *assumptions, *left_out),
+        provenance=provenance(
+            weights=_weights(whole),
+            inputs={"inputs": first.inputs, "lengths": first.lengths},
+            settings=settings,
+            seed=seed,
+            dtype=str(first.states.dtype),
+            source=source or whole.source or None,
+            started=started,
+        ),
+    )
+
+
+def inspect(network: Network | Cell) -> dict[str, Any]:
+    """What the weights alone say: the document of ``gradlab inspect --json``.
+
+    Parameters
+    ----------
+    network
+        A network, or a single cell.
+
+    Returns
+    -------
+    document
+        Keys ``schema``, ``source``, ``recurrences`` (with the keys of ``summary.json`` that need no
+        trajectory) and ``assumptions``; strict JSON.
+    """
+    whole = network if isinstance(network, Network) else Network.of(network)
+    entries = []
+    for entry in whole.recurrences:
+        described = _describe(entry)
+        facts = {name: getattr(described, name) for name in described.__slots__}
+        entries.append(facts | spectrum_summary(spectral_summary(entry.cell)))
+    document: dict[str, Any] = strict(
+        {
+            "schema": SCHEMA,
+            "source": whole.source,
+            "recurrences": entries,
+            "assumptions": whole.assumptions,
+        }
+    )
+    return document
+
+
+def automatic_anchors(lengths: Int[Array, " batch"], n: int, max_lag: int | None) -> Anchors:
+    """As many evenly spaced end times as keep the number of products near `AUTOMATIC_PAIRS`.
+
+    The number falls with the cube of the state size beyond 64, as the cost of a product grows.
+    """
+    longest = int(lengths.max())
+    allowed = AUTOMATIC_PAIRS * min(1.0, (64 / n) ** 3)
+    reach = min(longest, max_lag or longest)
+    pairs_an_anchor = len(lengths) * reach * (1.0 - 0.5 * reach / longest)
+    count = max(1, math.floor(allowed / pairs_an_anchor))
+    return "all" if count >= longest else count
+
+
+def _measure(
+    entry: Recurrence, run: Trajectory, settings: Mapping[str, Any]
+) -> RecurrenceDynamics:
+    cell, max_lag = entry.cell, settings["max_lag"]
+    anchors = settings["anchors"]
+    if anchors == "auto":
+        anchors = automatic_anchors(run.lengths, cell.state_size, max_lag)
+    elif len(end_times(run.steps, anchors)) == 0:
+        raise SettingError(f"anchors {anchors!r}: expected end times in 1..{run.steps}")
+    profile = jacobian_profile(cell, run, max_lag=max_lag, anchors=anchors)
+    ladder = bound_ladder(cell, run, profile=profile, block=settings["block"])
+    spectrum = spectral_summary(cell)
+    verdict = regime(profile, ladder, spectral_radius=spectrum.spectral_radius)
+    groups = profile.groups
+    return RecurrenceDynamics(
+        description=_describe(entry),
+        lengths=run.lengths,
+        spectrum=spectrum,
+        saturation=saturation(
+            cell, run, threshold=settings["threshold"], strict=settings["strict_threshold"]
+        ),
+        jacobians=profile,
+        ladder=ladder,
+        step_log_norm=jacobian_profile(
+            cell, run, max_lag=1, anchors="all", smallest=False
+        ).log_norm,
+        regime=verdict,
+        horizon=precision_horizon(
+            groups.lag, groups.quantile(profile.log_norm, 0.5), verdict.rate, verdict.intercept
+        ),
+    )
+
+
+def _describe(entry: Recurrence) -> RecurrenceDescription:
+    cell = entry.cell
+    return RecurrenceDescription(
+        name=entry.name,
+        cell=cell.kind,
+        layer=entry.layer,
+        direction=entry.direction,
+        activation=getattr(cell, "activation", None),
+        hidden_size=cell.hidden_size,
+        input_size=cell.input_size,
+        state_size=cell.state_size,
+    )
+
+
+def _sequences(run: Trajectory, description: str, synthetic: bool) -> dict[str, Any]:
+    return {
+        "count": run.batch,
+        "steps": int(run.lengths.sum()),
+        "length_min": int(run.lengths.min()),
+        "length_max": int(run.lengths.max()),
+        "synthetic": synthetic,
+        "description": description,
+    }
+
+
+def _weights(network: Network) -> dict[str, Array]:
+    return {
+        f"{entry.name}.{name}": array
+        for entry in network.recurrences
+        for name, array in entry.cell.parameters.items()
+    }
+
+
+def _states_by_name(
+    network: Network, state: Mapping[str, Array] | Array | None
+) -> dict[str, Array] | None:
+    if state is None or isinstance(state, Mapping):
+        return None if state is None else dict(state)
+    if len(network) != 1:
+        raise SettingError(
+            f"initial_state is one array, the network has {len(network)} recurrences: expected a "
+            f"mapping with the names {', '.join(network)}"
+        )
+    return {next(iter(network)): state}

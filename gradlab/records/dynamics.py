@@ -1,0 +1,198 @@
+"""Everything measured of a network along one set of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from gradlab.arrays import Array, read_only
+from gradlab.errors import SettingError, unknown_name
+from gradlab.records.frames import frame, stack_frames
+from gradlab.records.horizon import PrecisionHorizon
+from gradlab.records.jacobians import JacobianProfile
+from gradlab.records.ladder import BoundLadder
+from gradlab.records.provenance import Provenance
+from gradlab.records.regime import Regime
+from gradlab.records.saturation import SaturationProfile
+from gradlab.records.spectrum import SpectralSummary
+from gradlab.records.strict import strict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+LADDER_COLUMNS = ("gamma", "saturation", "onestep", "blocks")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecurrenceDescription:
+    """What a recurrence is, before anything is measured."""
+
+    name: str
+    cell: str
+    layer: int
+    direction: str
+    activation: str | None
+    hidden_size: int
+    input_size: int
+    state_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecurrenceDynamics:
+    """All measurements of one recurrence."""
+
+    description: RecurrenceDescription
+    lengths: Int[Array, " batch"]  # valid steps of each sequence
+    spectrum: SpectralSummary
+    saturation: SaturationProfile
+    jacobians: JacobianProfile
+    ladder: BoundLadder  # for the pairs of `jacobians`
+    step_log_norm: Float[Array, " steps"]  # ln‖J_t‖, by sequence and then time
+    regime: Regime
+    horizon: PrecisionHorizon
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        for name in ("lengths", "step_log_norm"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @property
+    def last_ladder(self) -> BoundLadder:
+        """The ladder at each sequence's last measured end time."""
+        latest = np.zeros(int(self.ladder.sequence.max()) + 1, dtype=np.int64)
+        np.maximum.at(latest, self.ladder.sequence, self.ladder.t)
+        return self.ladder.at(self.ladder.t == latest[self.ladder.sequence])
+
+    def lag_profile(self) -> pd.DataFrame:
+        """Columns of ``lag_profile.csv`` but the recurrence: measured and bounds, nats."""
+        table = self.jacobians.by_lag()
+        bounds = {f"log_bound_{rung}": self.ladder.medians(rung) for rung in LADDER_COLUMNS}
+        return table.assign(**bounds)
+
+    def pairs(self) -> pd.DataFrame:
+        """Columns of ``pairs.csv`` but the recurrence."""
+        profile = self.jacobians
+        missing = np.full(len(profile.lag), np.nan)
+        return frame(
+            sequence=profile.sequence,
+            t=profile.t,
+            k=profile.k,
+            lag=profile.lag,
+            log_norm=profile.log_norm,
+            log_frobenius=profile.log_frobenius,
+            log_bound_gamma=self.ladder.rungs.get("gamma", missing),
+        )
+
+    def steps(self) -> pd.DataFrame:
+        """Columns of ``steps.csv`` but the recurrence."""
+        table = self.saturation.to_frame()
+        gates = len(self.saturation.gates)
+        return table.assign(log_jacobian_norm=np.tile(self.step_log_norm, gates))
+
+    def summary(self) -> dict[str, Any]:
+        """Entry of ``summary.json``."""
+        described = self.description
+        return {
+            "name": described.name,
+            "cell": described.cell,
+            "layer": described.layer,
+            "direction": described.direction,
+            "activation": described.activation,
+            "hidden_size": described.hidden_size,
+            "input_size": described.input_size,
+            "state_size": described.state_size,
+            **spectrum_summary(self.spectrum),
+            "saturated_share": self.saturation.saturated_share,
+            "saturation": _saturation_summary(self.saturation),
+            "regime": self.regime.to_summary(),
+            "horizon": self.horizon.to_summary(),
+            "slack": dict(self.last_ladder.slack()),
+            "lyapunov": None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GradientDynamics:
+    """All recurrences of a network, what was assumed, and where the numbers come from."""
+
+    recurrences: Mapping[str, RecurrenceDynamics]
+    sequences: Mapping[str, Any]  # count, steps, length_min, length_max, synthetic, description
+    assumptions: tuple[str, ...]
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        """Freeze the mappings."""
+        for name in ("recurrences", "sequences"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def __getitem__(self, name: str) -> RecurrenceDynamics:
+        """Measurements of the recurrence of that name."""
+        if name not in self.recurrences:
+            raise unknown_name("recurrence", name, self.recurrences)
+        return self.recurrences[name]
+
+    def only(self) -> RecurrenceDynamics:
+        """Measurements of the one recurrence of a network that has just one.
+
+        Raises
+        ------
+        SettingError
+            If there are several.
+        """
+        if len(self.recurrences) != 1:
+            names = ", ".join(self.recurrences)
+            raise SettingError(f"{len(self.recurrences)} recurrences ({names}): name one")
+        return next(iter(self.recurrences.values()))
+
+    def summary(self) -> dict[str, Any]:
+        """The document ``summary.json``: strict JSON, natural logarithms per step."""
+        shared = {"sequences": self.sequences, "assumptions": list(self.assumptions)}
+        entries = [entry.summary() | shared for entry in self.recurrences.values()]
+        document: dict[str, Any] = strict({"schema": SCHEMA, "recurrences": entries})
+        return document
+
+    def to_frame(self) -> pd.DataFrame:
+        """The lag profiles of all recurrences below each other."""
+        parts = []
+        for name, entry in self.recurrences.items():
+            table = entry.lag_profile()
+            table.insert(0, "recurrence", name)
+            parts.append(table)
+        return stack_frames(parts)
+
+
+def spectrum_summary(spectrum: SpectralSummary) -> dict[str, Any]:
+    """Keys of ``summary.json`` that need no trajectory."""
+    only = spectrum.only
+    named = {} if only is not None else spectrum.gates
+    return {
+        "gamma_w": spectrum.gamma_w,
+        "spectral_radius": spectrum.spectral_radius,
+        "numerical_radius": None if only is None else only.numerical_radius,
+        "henrici": None if only is None else only.henrici,
+        "condition_number": None if only is None else only.condition_number,
+        "gates": {
+            name: {"sigma_max": gate.sigma_max, "spectral_radius": gate.spectral_radius}
+            for name, gate in named.items()
+        },
+        "certificates": {},
+    }
+
+
+def _saturation_summary(profile: SaturationProfile) -> dict[str, Any]:
+    gates = profile.gates.values()
+    return {
+        "rule": "; ".join(f"{name}: {gate.rule}" for name, gate in profile.gates.items()),
+        "saturated_share": profile.saturated_share,
+        "mean_derivative": profile.mean_derivative,
+        "dead_units": profile.dead_units,
+        "kink_count": sum(gate.kink_count for gate in gates),
+        "zero_share": float(np.mean([gate.zero_share for gate in gates])),
+        "autodiff_zero_share": float(np.mean([gate.autodiff_zero_share for gate in gates])),
+    }

@@ -1,0 +1,106 @@
+"""How far a network's units are from their linear range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from gradlab.arrays import Array, read_only
+from gradlab.records.frames import frame, stack_frames
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STEP_COLUMNS = (
+    "derivative_mean",
+    "derivative_q05",
+    "derivative_q50",
+    "derivative_q95",
+    "derivative_max",
+    "saturated_share",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GateSaturation:
+    """One non-linearity over all valid steps of all sequences.
+
+    ``steps`` holds one value a valid step, by sequence and then time, of the distribution of φ'
+    over the units.
+    """
+
+    rule: str  # what counts as saturated, in symbols
+    threshold: float
+    strict: bool
+    low_share: float  # share of units and steps saturated at the lower and at the upper end
+    high_share: float
+    mean_derivative: float  # needs no threshold
+    observed_gamma_a: float  # largest |φ'| that occurred
+    zero_share: float  # share with φ' exactly 0
+    autodiff_zero_share: float  # share where a derivative computed from the output is exactly 0
+    kink_count: int  # pre-activations exactly at a kink, where φ' is a convention
+    sequence: Int[Array, " steps"]
+    t: Int[Array, " steps"]
+    steps: Mapping[str, Float[Array, " steps"]]
+    unit_mean_derivative: Float[Array, " n"]
+    unit_saturated_share: Float[Array, " n"]
+    dead_units: Int[Array, " dead"]  # φ' exactly 0 at every valid step
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        names = ("sequence", "t", "unit_mean_derivative", "unit_saturated_share", "dead_units")
+        for name in names:
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+        steps = {name: read_only(values) for name, values in self.steps.items()}
+        object.__setattr__(self, "steps", MappingProxyType(steps))
+
+    @property
+    def saturated_share(self) -> float:
+        """Share of units and valid steps that count as saturated."""
+        return self.low_share + self.high_share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SaturationProfile:
+    """Saturation by non-linearity: the activation of a vanilla cell, the gates of others."""
+
+    gates: Mapping[str, GateSaturation]
+
+    def __post_init__(self) -> None:
+        """Freeze the mapping."""
+        object.__setattr__(self, "gates", MappingProxyType(dict(self.gates)))
+
+    @property
+    def saturated_share(self) -> float:
+        """Mean over the non-linearities."""
+        return float(np.mean([gate.saturated_share for gate in self.gates.values()]))
+
+    @property
+    def mean_derivative(self) -> float:
+        """Mean over the non-linearities."""
+        return float(np.mean([gate.mean_derivative for gate in self.gates.values()]))
+
+    @property
+    def dead_units(self) -> Int[Array, " dead"]:
+        """Units that are dead in every non-linearity."""
+        dead = [set(gate.dead_units.tolist()) for gate in self.gates.values()]
+        return np.array(sorted(set.intersection(*dead)), dtype=np.int64)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Columns of ``steps.csv`` but the recurrence and the Jacobian's norm."""
+        return stack_frames(
+            [
+                frame(
+                    sequence=gate.sequence,
+                    t=gate.t,
+                    activation=name,
+                    **{column: gate.steps[column] for column in STEP_COLUMNS},
+                )
+                for name, gate in self.gates.items()
+            ]
+        )
