@@ -194,7 +194,7 @@ def precision_horizon(
         Median of the log norm at these lags, nats; may hold -inf.
     rate, intercept
         Line ``intercept + rate * lag`` from which lags are predicted; nats per step (may be
-        -inf), nats.
+        -inf), nats. Nothing is predicted from an intercept of nan.
 
     Returns
     -------

@@ -106,9 +106,12 @@ def test_unresolved_median_is_not_below() -> None:
     assert precision_horizon(np.arange(1, 3), curve[:2], -1.0, 0.0).lag_half is None
 
 
-@pytest.mark.parametrize("rate", [0.0, -0.0, math.nan])
-def test_no_rate_predicts_nothing(rate: float) -> None:
-    horizon = precision_horizon(np.arange(1, 4), np.full(3, -1.0), rate, -1.0)
+@pytest.mark.parametrize(
+    ("rate", "intercept"),
+    [(0.0, -1.0), (-0.0, -1.0), (math.nan, -1.0), (-1.0, math.nan), (-math.inf, math.nan)],
+)
+def test_no_line_predicts_nothing(rate: float, intercept: float) -> None:
+    horizon = precision_horizon(np.arange(1, 4), np.full(3, -1.0), rate, intercept)
     assert set(horizon.predicted.values()) == {None}
     assert horizon.lag_half == 1
 
