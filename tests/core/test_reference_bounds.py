@@ -92,7 +92,10 @@ def test_verdict_is_that_of_the_product_and_not_of_the_bound(instance: Instance)
     assert math.exp(longest(profile.log_norm, profile.lag)) == pytest.approx(1 / 49, rel=0.01)
     ladder = gl.bound_ladder(instance.cell, instance.trajectory)
     assert math.exp(longest(ladder.rungs["gamma"], ladder.lag)) == pytest.approx(2240, rel=0.01)
-    assert gl.regime(profile, ladder).name == "vanishing"
+    verdict = gl.regime(profile, ladder)
+    assert verdict.rate < 0.0
+    # Twelve lags may be too few to exclude the near-critical, never to see an explosion.
+    assert verdict.name in ("vanishing", "undecided")
 
 
 def test_norms_of_the_product(instance: Instance) -> None:
