@@ -38,11 +38,7 @@ def provenance(
     """
     finished = datetime.now(UTC)
     return Provenance(
-        versions={name: _version(package) for name, package in LIBRARIES.items()}
-        | {"python": platform.python_version()},
-        blas=_blas(),
-        cpu_count=os.cpu_count() or 1,
-        platform=platform.platform(),
+        **machine_facts(),
         seed=seed,
         dtype=dtype,
         settings=settings,
@@ -52,6 +48,17 @@ def provenance(
         started_utc=started.isoformat(timespec="seconds"),
         wall_seconds=(finished - started).total_seconds(),
     )
+
+
+def machine_facts() -> dict[str, Any]:
+    """Versions, BLAS, number of processors and platform."""
+    versions = {name: _version(package) for name, package in LIBRARIES.items()}
+    return {
+        "versions": versions | {"python": platform.python_version()},
+        "blas": _blas(),
+        "cpu_count": os.cpu_count() or 1,
+        "platform": platform.platform(),
+    }
 
 
 def sha256(arrays: Mapping[str, Array]) -> str:

@@ -27,6 +27,7 @@ class Rate:
     value: float
     low: float
     high: float
+    se: float
     intercept: float
 
 
@@ -70,6 +71,7 @@ def regime(
         rate=rate.value,
         rate_low=rate.low,
         rate_high=rate.high,
+        rate_se=rate.se,
         tolerance=tolerance,
         rule=rule,
         transient_height=height,
@@ -94,12 +96,13 @@ def _rate(
     profile: JacobianProfile, lag: Int[Array, " lags"], median: Float[Array, " lags"]
 ) -> Rate:
     if np.isneginf(median[-1]):
-        return Rate(value=-np.inf, low=-np.inf, high=-np.inf, intercept=np.nan)
+        return Rate(value=-np.inf, low=-np.inf, high=-np.inf, se=np.nan, intercept=np.nan)
     if len(lag) < 2:
-        return Rate(value=float(median[0] / lag[0]), low=-np.inf, high=np.inf, intercept=0.0)
+        only = float(median[0] / lag[0])
+        return Rate(value=only, low=-np.inf, high=np.inf, se=np.nan, intercept=0.0)
     value, intercept = _robust_line(lag, median)
-    low, high = _interval(value, _local_rates(profile, int(lag[0])))
-    return Rate(value=value, low=low, high=high, intercept=intercept)
+    low, high, se = _interval(value, _local_rates(profile, int(lag[0])))
+    return Rate(value=value, low=low, high=high, se=se, intercept=intercept)
 
 
 def _robust_line(
@@ -140,15 +143,16 @@ def _slope(x: Int[Array, " n"], y: Float[Array, " n"]) -> float:
     return float(centered @ y / (centered @ centered))
 
 
-def _interval(value: float, rates: Float[Array, " rates"]) -> tuple[float, float]:
+def _interval(value: float, rates: Float[Array, " rates"]) -> tuple[float, float, float]:
+    """Lower and upper end of the t interval around a value, and its standard error."""
     from scipy.special import stdtrit
 
     finite = rates[np.isfinite(rates)]
     if len(finite) < 2:
-        return -np.inf, np.inf
-    quantile = float(stdtrit(len(finite) - 1, 0.5 + CONFIDENCE / 2.0))
-    half = quantile * float(np.std(finite, ddof=1)) / math.sqrt(len(finite))
-    return (-np.inf if len(finite) < len(rates) else value - half), value + half
+        return -np.inf, np.inf, np.nan
+    se = float(np.std(finite, ddof=1)) / math.sqrt(len(finite))
+    half = float(stdtrit(len(finite) - 1, 0.5 + CONFIDENCE / 2.0)) * se
+    return (-np.inf if len(finite) < len(rates) else value - half), value + half, se
 
 
 def _verdict(

@@ -29,13 +29,14 @@ class Regime:
     transient_height: float  # largest median log norm above 0 before the decay, nats
     transient_lag: int  # its lag; 0 where the median never rises above 1
     contradicts: str | None  # the rule of thumb that the measurement contradicts
+    rate_se: float  # standard error behind the interval; nan where there is none
     intercept: float  # of the fitted line, nats
     first_lag: int  # lags fitted, from and to
     last_lag: int
 
     def to_summary(self) -> dict[str, Any]:
         """The keys of ``summary.json``."""
-        left_out = ("intercept", "first_lag", "last_lag")
+        left_out = ("rate_se", "intercept", "first_lag", "last_lag")
         return {key: value for key, value in asdict(self).items() if key not in left_out}
 
     def to_frame(self) -> pd.DataFrame:

@@ -1,0 +1,123 @@
+"""gradlab: how far back in time can a recurrent network's gradient reach, and why?
+
+The names below are the whole public surface. Each room is imported when one of its names is first
+used, so that ``import gradlab`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gradlab.analysis.bounds import bound_ladder as bound_ladder
+    from gradlab.analysis.jacobians import jacobian_profile as jacobian_profile
+    from gradlab.analysis.meanfield import mean_field as mean_field
+    from gradlab.analysis.precision import FLOAT_FORMATS as FLOAT_FORMATS
+    from gradlab.analysis.precision import precision_horizon as precision_horizon
+    from gradlab.analysis.regime import regime as regime
+    from gradlab.analysis.saturation import saturation as saturation
+    from gradlab.analysis.spectrum import spectral_summary as spectral_summary
+    from gradlab.cells.activations import ACTIVATIONS as ACTIVATIONS
+    from gradlab.cells.activations import activation as activation
+    from gradlab.cells.initializers import RECURRENT as RECURRENT
+    from gradlab.cells.initializers import scale_to_gamma as scale_to_gamma
+    from gradlab.cells.initializers import scale_to_radius as scale_to_radius
+    from gradlab.cells.stack import Network as Network
+    from gradlab.cells.stack import Recurrence as Recurrence
+    from gradlab.cells.vanilla import VanillaCell as VanillaCell
+    from gradlab.checkpoints import load as load
+    from gradlab.dynamics import analyze as analyze
+    from gradlab.dynamics import inspect as inspect
+    from gradlab.engine.rollout import rollout as rollout
+    from gradlab.engine.rollout import rollout_network as rollout_network
+    from gradlab.engine.scenarios import scenario as scenario
+    from gradlab.engine.scenarios import scenario_names as scenario_names
+    from gradlab.engine.sequences import Sequences as Sequences
+    from gradlab.engine.sequences import read_sequences as read_sequences
+    from gradlab.engine.synthetic import synthetic_sequences as synthetic_sequences
+    from gradlab.errors import AmbiguousModelError as AmbiguousModelError
+    from gradlab.errors import DivergenceError as DivergenceError
+    from gradlab.errors import GradlabError as GradlabError
+    from gradlab.errors import InputFileError as InputFileError
+    from gradlab.errors import MissingExtraError as MissingExtraError
+    from gradlab.errors import ModelFileError as ModelFileError
+    from gradlab.errors import NonFiniteError as NonFiniteError
+    from gradlab.errors import OutputError as OutputError
+    from gradlab.errors import RunFolderError as RunFolderError
+    from gradlab.errors import SettingError as SettingError
+    from gradlab.errors import ShapeError as ShapeError
+    from gradlab.errors import UnknownNameError as UnknownNameError
+    from gradlab.errors import UnreachableTargetError as UnreachableTargetError
+    from gradlab.errors import unknown_name as unknown_name
+    from gradlab.linalg import spectral_norm as spectral_norm
+    from gradlab.linalg import spectral_radius as spectral_radius
+    from gradlab.records.dynamics import GradientDynamics as GradientDynamics
+    from gradlab.records.trajectory import Trajectory as Trajectory
+    from gradlab.storage.folder import refuse_to_overwrite as refuse_to_overwrite
+    from gradlab.storage.runs import load_run as load_run
+    from gradlab.storage.runs import save as save
+    from gradlab.storage.runs import save_sweep as save_sweep
+    from gradlab.sweeps import grid as grid
+    from gradlab.sweeps import sweep as sweep
+
+_ROOMS = {
+    "gradlab.analysis.bounds": ("bound_ladder",),
+    "gradlab.analysis.jacobians": ("jacobian_profile",),
+    "gradlab.analysis.meanfield": ("mean_field",),
+    "gradlab.analysis.precision": ("FLOAT_FORMATS", "precision_horizon"),
+    "gradlab.analysis.regime": ("regime",),
+    "gradlab.analysis.saturation": ("saturation",),
+    "gradlab.analysis.spectrum": ("spectral_summary",),
+    "gradlab.cells.activations": ("ACTIVATIONS", "activation"),
+    "gradlab.cells.initializers": ("RECURRENT", "scale_to_gamma", "scale_to_radius"),
+    "gradlab.cells.stack": ("Network", "Recurrence"),
+    "gradlab.cells.vanilla": ("VanillaCell",),
+    "gradlab.checkpoints": ("load",),
+    "gradlab.dynamics": ("analyze", "inspect"),
+    "gradlab.engine.rollout": ("rollout", "rollout_network"),
+    "gradlab.engine.scenarios": ("scenario", "scenario_names"),
+    "gradlab.engine.sequences": ("Sequences", "read_sequences"),
+    "gradlab.engine.synthetic": ("synthetic_sequences",),
+    "gradlab.errors": (
+        "AmbiguousModelError",
+        "DivergenceError",
+        "GradlabError",
+        "InputFileError",
+        "MissingExtraError",
+        "ModelFileError",
+        "NonFiniteError",
+        "OutputError",
+        "RunFolderError",
+        "SettingError",
+        "ShapeError",
+        "UnknownNameError",
+        "UnreachableTargetError",
+        "unknown_name",
+    ),
+    "gradlab.linalg": ("spectral_norm", "spectral_radius"),
+    "gradlab.records.dynamics": ("GradientDynamics",),
+    "gradlab.records.trajectory": ("Trajectory",),
+    "gradlab.storage.folder": ("refuse_to_overwrite",),
+    "gradlab.storage.runs": ("load_run", "save", "save_sweep"),
+    "gradlab.sweeps": ("grid", "sweep"),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [  # noqa: PLE0604, RUF022  the table above is the list
+    *_HOME,
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the room of a public name on its first use."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'gradlab' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Public names."""
+    return sorted(__all__)

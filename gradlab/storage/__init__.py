@@ -1,0 +1,1 @@
+"""Runs on disk: complete folders of CSV, JSON and arrays; never pickle."""

@@ -1,0 +1,141 @@
+"""Runs as folders: the tables and documents people read, and the records themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gradlab.errors import RunFolderError
+from gradlab.records.dynamics import SCHEMA, GradientDynamics, RecurrenceDynamics
+from gradlab.provenance import machine_facts
+from gradlab.records.frames import stack_frames
+from gradlab.records.sweep import SweepResult
+from gradlab.storage.archive import read_archive, write_archive
+from gradlab.storage.folder import new_folder, write_csv, write_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ARCHIVE = "records.npz"
+
+
+def save(
+    dynamics: GradientDynamics,
+    folder: Path | str,
+    *,
+    pairs: bool = False,
+    force: bool = False,
+    argv: Sequence[str] | None = None,
+) -> Path:
+    """Write a run folder; it is complete, or it is not there.
+
+    Parameters
+    ----------
+    dynamics
+        What `analyze` returned.
+    folder
+        To be made. Its parents are made too.
+    pairs
+        Whether to write ``pairs.csv``, one row a pair (t, k).
+    force
+        Whether an older run in its place may be replaced.
+    argv
+        Command line, for the manifest.
+
+    Returns
+    -------
+    folder
+        Holding manifest.json, summary.json, lag_profile.csv, ladder.csv, steps.csv, spectrum.csv,
+        records.npz and, on request, pairs.csv. Equal results give equal bytes in all of them but
+        the manifest and the records, which hold the time of the run.
+
+    Raises
+    ------
+    OutputError
+        If the folder exists and may not be replaced, or the disk refuses.
+    """
+    folder = Path(folder)
+    with new_folder(folder, force=force) as temporary:
+        write_csv(dynamics.to_frame(), temporary / "lag_profile.csv")
+        for name, table in _tables(pairs).items():
+            write_csv(_all(dynamics, table), temporary / f"{name}.csv")
+        write_json(dynamics.summary(), temporary / "summary.json")
+        write_archive(dynamics, temporary / ARCHIVE)
+        write_json(_manifest(dynamics, argv), temporary / "manifest.json")
+    return folder
+
+
+def save_sweep(
+    result: SweepResult,
+    folder: Path | str,
+    *,
+    force: bool = False,
+    argv: Sequence[str] | None = None,
+) -> Path:
+    """Write a sweep's folder: sweep.csv, sweep_profiles.csv and manifest.json.
+
+    Raises
+    ------
+    OutputError
+        If the folder exists and may not be replaced, or the disk refuses.
+    """
+    folder = Path(folder)
+    with new_folder(folder, force=force) as temporary:
+        write_csv(result.to_frame(), temporary / "sweep.csv")
+        write_csv(result.profiles_frame(), temporary / "sweep_profiles.csv")
+        document = {
+            "schema": SCHEMA,
+            "kind": "sweep",
+            "argv": None if argv is None else list(argv),
+            "settings": result.fixed,
+            "grid": list(result.points[0].parameters),
+            "points": len(result.points),
+            "failed": result.failed,
+            **machine_facts(),
+        }
+        write_json(document, temporary / "manifest.json")
+    return folder
+
+
+def load_run(folder: Path | str) -> GradientDynamics:
+    """Read the records of a run folder back.
+
+    Raises
+    ------
+    RunFolderError
+        If the folder is not a complete run.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise RunFolderError(f"{folder} is not a folder: expected a run folder")
+    return read_archive(folder / ARCHIVE)
+
+
+def _tables(pairs: bool) -> dict[str, Any]:
+    tables: dict[str, Any] = {
+        "ladder": lambda entry: entry.last_ladder.to_frame(),
+        "steps": RecurrenceDynamics.steps,
+        "spectrum": lambda entry: entry.spectrum.to_frame(),
+    }
+    return tables | ({"pairs": RecurrenceDynamics.pairs} if pairs else {})
+
+
+def _all(dynamics: GradientDynamics, table: Any) -> pd.DataFrame:
+    parts = []
+    for name, entry in dynamics.recurrences.items():
+        part = table(entry)
+        part.insert(0, "recurrence", name)
+        parts.append(part)
+    return stack_frames(parts)
+
+
+def _manifest(dynamics: GradientDynamics, argv: Sequence[str] | None) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "kind": "run",
+        "argv": None if argv is None else list(argv),
+        "assumptions": list(dynamics.assumptions),
+        "sequences": dynamics.sequences,
+        **dynamics.provenance.to_summary(),
+    }

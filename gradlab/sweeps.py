@@ -1,0 +1,305 @@
+"""A grid of random networks, each analyzed on its own, over any executor."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from gradlab.analysis.bounds import bound_ladder
+from gradlab.analysis.jacobians import jacobian_profile
+from gradlab.analysis.meanfield import mean_field
+from gradlab.analysis.precision import precision_horizon
+from gradlab.analysis.regime import regime
+from gradlab.analysis.saturation import saturation
+from gradlab.cells.vanilla import VanillaCell
+from gradlab.engine.rollout import rollout
+from gradlab.engine.synthetic import synthetic_sequences
+from gradlab.errors import (
+    DivergenceError,
+    GradlabError,
+    SettingError,
+    UnreachableTargetError,
+    unknown_name,
+)
+from gradlab.linalg import single_threaded_blas, spectral_radius
+from gradlab.records.jacobians import JacobianProfile
+from gradlab.records.ladder import BoundLadder
+from gradlab.records.sweep import PointProfile, PointResult, SweepResult
+
+CHUNKS_A_JOB = 8  # enough to even out the load, few enough to make overhead small
+STATUS = {DivergenceError: "diverged", UnreachableTargetError: "unreachable"}
+MEAN_FIELD_ENSEMBLES = {
+    "gaussian": "gaussian",
+    "uniform": "gaussian",
+    "sparse": "gaussian",
+    "orthogonal": "orthogonal",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointSettings:
+    """Everything that shapes one point: a random network, its inputs, its analysis."""
+
+    hidden_size: int = 64
+    input_size: int = 8
+    recurrent: str = "gaussian"
+    gain: float = 1.0
+    gamma: float | None = None
+    radius: float | None = None
+    density: float = 0.1
+    activation: str = "tanh"
+    bias: float = 0.0
+    bias_std: float = 0.0
+    synthetic: str = "gaussian"
+    input_std: float = 0.5
+    length: int = 100
+    batch: int = 8
+    anchors: str | int = "last"
+    threshold: float = 0.97
+    dtype: str = "float64"
+    seed: int = 0
+
+
+def grid(**axes: Iterable[Any]) -> list[dict[str, Any]]:
+    """All combinations of the given values, the last axis running fastest.
+
+    Parameters
+    ----------
+    axes
+        Values by the setting's name, see `PointSettings`.
+
+    Returns
+    -------
+    points
+        One mapping a point, in a fixed order.
+    """
+    values = {name: [_plain(value) for value in axis] for name, axis in axes.items()}
+    return [
+        dict(zip(values, combination, strict=True))
+        for combination in itertools.product(*values.values())
+    ]
+
+
+def sweep(
+    points: Sequence[Mapping[str, Any]],
+    *,
+    executor: Executor | None = None,
+    jobs: int = 1,
+    on_done: Callable[[int], None] | None = None,
+    **fixed: Any,
+) -> SweepResult:
+    """Analyze a random network at every point.
+
+    Parameters
+    ----------
+    points
+        Settings of every point, as `grid` makes them; all with the same names.
+    executor
+        Any executor of ``concurrent.futures``; overrides ``jobs``.
+    jobs
+        Processes, with one BLAS thread each; 1 computes in this process.
+    on_done
+        Called with the number of points just finished.
+    fixed
+        Settings that all points share.
+
+    Returns
+    -------
+    result
+        In the order of the points, with the same bits whatever ``jobs`` and ``executor`` are: a
+        point's random stream is derived from its seed and settings alone. A point that fails has a
+        status and a message; the sweep goes on.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no setting of a name.
+    SettingError
+        If there is no point, or their names differ.
+    """
+    settings = [_settings({**fixed, **point}) for point in _checked(points)]
+    chunks = _chunks(settings, max(1, jobs) * CHUNKS_A_JOB)
+    with _pool(executor, jobs) as pool:
+        measured = _measured(chunks, pool, on_done or _ignore)
+    results = [
+        PointResult(parameters=dict(point), **outcome)
+        for point, outcome in zip(points, measured, strict=True)
+    ]
+    shared = {
+        name: value for name, value in asdict(settings[0]).items() if name not in points[0]
+    }
+    return SweepResult(points=tuple(results), fixed=shared)
+
+
+def random_stream(settings: PointSettings) -> np.random.Generator:
+    """Generator that depends on a point's seed and settings, and on nothing else."""
+    text = json.dumps(asdict(settings), sort_keys=True)
+    words = np.frombuffer(hashlib.sha256(text.encode()).digest(), dtype="<u4")
+    return np.random.default_rng(np.random.SeedSequence([settings.seed, *words.tolist()]))
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _ignore(count: int) -> None:
+    """Progress that nobody watches."""
+
+
+def _checked(points: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    if not points:
+        raise SettingError("the grid has no points: expected at least one value an axis")
+    if any(set(point) != set(points[0]) for point in points):
+        raise SettingError("the points have different settings: expected the same names in all")
+    return points
+
+
+def _settings(values: Mapping[str, Any]) -> PointSettings:
+    known = [entry.name for entry in fields(PointSettings)]
+    for name in values:
+        if name not in known:
+            raise unknown_name("setting of a sweep", name, known)
+    return PointSettings(**values)
+
+
+def _chunks(settings: list[PointSettings], wanted: int) -> list[list[PointSettings]]:
+    size = max(1, -(-len(settings) // wanted))
+    return [settings[i : i + size] for i in range(0, len(settings), size)]
+
+
+def _pool(executor: Executor | None, jobs: int) -> AbstractContextManager[Executor | None]:
+    if executor is not None or jobs <= 1:
+        return nullcontext(executor)
+    import multiprocessing
+
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    return ProcessPoolExecutor(max_workers=jobs, mp_context=context)
+
+
+def _measured(
+    chunks: list[list[PointSettings]], pool: Executor | None, on_done: Callable[[int], None]
+) -> list[dict[str, Any]]:
+    """Outcomes of all points, in order."""
+    results: list[list[dict[str, Any]]] = [[] for _ in chunks]
+    if pool is None:
+        for index, chunk in enumerate(chunks):
+            for settings in chunk:
+                results[index] += measure_chunk([settings])
+                on_done(1)
+    else:
+        futures: dict[Future[list[dict[str, Any]]], int] = {
+            pool.submit(measure_chunk, chunk): index for index, chunk in enumerate(chunks)
+        }
+        for future in as_completed(futures):
+            results[futures[future]] = future.result()
+            on_done(len(chunks[futures[future]]))
+    return list(itertools.chain.from_iterable(results))
+
+
+def measure_chunk(chunk: Sequence[PointSettings]) -> list[dict[str, Any]]:
+    """Outcomes of some points; the unit of work that is sent to a worker."""
+    with single_threaded_blas():
+        return [_outcome(settings) for settings in chunk]
+
+
+def _outcome(settings: PointSettings) -> dict[str, Any]:
+    try:
+        return _measure(settings)
+    except GradlabError as error:
+        return {"status": STATUS.get(type(error), "refused"), "message": str(error)}
+    except (ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
+        return {"status": "failed", "message": f"{type(error).__name__}: {error}"}
+
+
+def _measure(settings: PointSettings) -> dict[str, Any]:
+    rng = random_stream(settings)
+    cell = _cell(settings, rng)
+    sequences = synthetic_sequences(
+        settings.synthetic,
+        length=settings.length,
+        batch=settings.batch,
+        input_size=settings.input_size,
+        rng=rng,
+        std=settings.input_std,
+    )
+    run = rollout(cell, sequences.inputs, lengths=sequences.lengths)
+    profile = jacobian_profile(cell, run, anchors=settings.anchors, smallest=False)
+    ladder = bound_ladder(cell, run, profile=profile, block=1)
+    verdict = regime(profile, ladder)
+    groups = profile.groups
+    horizon = precision_horizon(
+        groups.lag, groups.quantile(profile.log_norm, 0.5), verdict.rate, verdict.intercept
+    )
+    gamma_w, gamma_a = cell.gamma_factors()
+    with np.errstate(divide="ignore"):
+        bound_rate = float(np.log(gamma_w * gamma_a))
+    measured = {
+        "gamma_w": gamma_w,
+        "spectral_radius": spectral_radius(cell.W_hh),
+        "rate": verdict.rate,
+        "rate_se": verdict.rate_se,
+        "bound_rate": bound_rate,
+        "mean_field_rate": _mean_field_rate(settings, cell),
+        "saturated_share": saturation(cell, run, threshold=settings.threshold).saturated_share,
+        "horizon_1pct": np.nan if horizon.lag_1pct is None else float(horizon.lag_1pct),
+    }
+    curve = _curve(profile, ladder)
+    return {"measured": measured, "regime": verdict.name, "profile": curve}
+
+
+def _cell(settings: PointSettings, rng: np.random.Generator) -> VanillaCell:
+    return VanillaCell.initialize(
+        input_size=settings.input_size,
+        hidden_size=settings.hidden_size,
+        recurrent=settings.recurrent,
+        gain=settings.gain,
+        gamma=settings.gamma,
+        radius=settings.radius,
+        density=settings.density,
+        activation=settings.activation,
+        bias=settings.bias,
+        bias_std=settings.bias_std,
+        dtype=settings.dtype,
+        rng=rng,
+    )
+
+
+def _mean_field_rate(settings: PointSettings, cell: VanillaCell) -> float:
+    """Predicted rate of a large random network of the same entries; nan where theory has none."""
+    ensemble = MEAN_FIELD_ENSEMBLES.get(settings.recurrent)
+    noisy = settings.synthetic in ("gaussian", "white_noise", "zeros")
+    if ensemble is None or settings.bias != 0.0 or not noisy:
+        return float("nan")
+    gain = float(np.linalg.norm(cell.W_hh.astype(np.float64)) / np.sqrt(cell.hidden_size))
+    input_std = 0.0 if settings.synthetic == "zeros" else settings.input_std
+    try:
+        theory = mean_field(
+            settings.activation,
+            gain=gain,
+            input_std=input_std,
+            bias_std=settings.bias_std,
+            ensemble=ensemble,
+        )
+    except GradlabError:
+        return float("nan")
+    return float(theory.lambda_1)
+
+
+def _curve(profile: JacobianProfile, ladder: BoundLadder) -> PointProfile:
+    groups = profile.groups
+    return PointProfile(
+        lag=groups.lag,
+        log_norm_median=groups.quantile(profile.log_norm, 0.5),
+        log_norm_q05=groups.quantile(profile.log_norm, 0.05),
+        log_norm_q95=groups.quantile(profile.log_norm, 0.95),
+        log_bound_gamma=ladder.medians("gamma"),
+    )
