@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
-from gradlab.arrays import Array, require_finite
+from gradlab.arrays import Array
 from gradlab.errors import GradlabError, ModelFileError
 
 MAX_BYTES = 2 * 1024**3  # of one tensor or member, as declared: far above any recurrent layer
@@ -95,6 +94,17 @@ def archive(
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """See to it that every error of gradlab says which file it is about."""
+    try:
+        yield
+    except GradlabError as error:
+        if str(path) in str(error):
+            raise
+        raise type(error)(f"{path}: {error}") from error
+
+
+@contextmanager
 def reading(path: Path, container: str) -> Iterator[None]:
     """Turn whatever a parser throws at damaged bytes into one clear error.
 
@@ -111,7 +121,8 @@ def reading(path: Path, container: str) -> Iterator[None]:
         In place of any other exception that is not gradlab's own.
     """
     try:
-        yield
+        with naming(path):
+            yield
     except GradlabError:
         raise
     # Parsers of the standard library raise nearly every exception there is on damaged bytes.
@@ -121,6 +132,45 @@ def reading(path: Path, container: str) -> Iterator[None]:
             f"{path} cannot be read as {container}: {reason}; the file is truncated or damaged, "
             "fetch it or save it again"
         ) from error
+
+
+def first_bytes(path: Path, count: int) -> bytes:
+    """Beginning of a file, by which its format is recognized.
+
+    Parameters
+    ----------
+    path
+        The file.
+    count
+        Bytes wanted.
+
+    Returns
+    -------
+    head
+        Fewer if the file is shorter.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is empty or cannot be opened.
+    """
+    try:
+        mode = path.stat().st_mode
+        head = _head(path, count) if stat.S_ISREG(mode) else None
+    except FileNotFoundError as error:
+        raise ModelFileError(f"{path} does not exist: expected a file; check the path") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelFileError(f"{path} cannot be opened: {reason}; expected a file") from error
+    if not head:
+        kind = "a folder" if stat.S_ISDIR(mode) else "empty" if head == b"" else "no regular file"
+        raise ModelFileError(f"{path} is {kind}: expected a file with content")
+    return head
+
+
+def _head(path: Path, count: int) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(count)
 
 
 def spoken(name: str) -> str:
@@ -146,31 +196,5 @@ def require_size(size: int, limit: int, what: str) -> None:
     """
     if size > limit:
         raise ModelFileError(
-            f"{what} declares {size} bytes: expected at most {limit}; the file is damaged or hostile"
+            f"{what} declares {size} bytes: expected at most {limit}; the file is damaged"
         )
-
-
-def real_numbers(name: str, array: Array) -> Array:
-    """Float64 values of a weight that must be finite and real.
-
-    Parameters
-    ----------
-    name
-        The tensor's name in the file.
-    array
-        As stored.
-
-    Raises
-    ------
-    ModelFileError
-        If it is quantized or complex.
-    NonFiniteError
-        If an entry is NaN or infinite.
-    """
-    if array.dtype.kind not in "fiu" or array.dtype.itemsize == 1:
-        raise ModelFileError(
-            f"{spoken(name)} is {array.dtype}: expected real floating-point weights; save the "
-            "network before quantization"
-        )
-    require_finite(spoken(name), array)
-    return array.astype(np.float64)

@@ -15,7 +15,7 @@ models", ICLR, for the dropped weights.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
-from gradlab.checkpoints.archive import real_numbers
+from gradlab.checkpoints.element_types import real_numbers
 from gradlab.errors import ShapeError
 
 WEIGHT = r"weight_(?:ih|hh|hr)(?:_l\d+)?(?:_reverse)?"
@@ -53,23 +53,25 @@ class EffectiveTensors:
     unreadable: Mapping[str, str]  # by tensor: why it could not be rebuilt
 
 
-def effective_tensors(stored: Mapping[str, Array]) -> EffectiveTensors:
+def effective_tensors(stored: Mapping[str, Array], names: Iterable[str]) -> EffectiveTensors:
     """Tensors by the names that an unparametrized layer would have.
 
     Parameters
     ----------
     stored
         As in the file.
+    names
+        Those of its tensors that are weights.
 
     Returns
     -------
     effective
-        Everything stored, with the recurrent and input weights that are stored in parts as wholes.
+        Everything stored, the weights of recurrent layers that are stored in parts as wholes.
     """
     readers: dict[str, Callable[[], Array]] = {}
     notes: dict[str, str] = {}
     unreadable: dict[str, str] = {}
-    for name in stored:
+    for name in names:
         match = PART.fullmatch(name)
         if match is None:
             readers.setdefault(name, partial(stored.__getitem__, name))
@@ -152,8 +154,9 @@ def raw_weight(W: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def _norms_fit(g: Array, v: Array) -> bool:
-    same_rank = g.ndim == v.ndim == 2
-    return g.ndim == 0 or (same_rank and all(a in (1, b) for a, b in zip(g.shape, v.shape)))
+    if g.ndim == 0:
+        return True
+    return g.ndim == v.ndim and all(a in (1, b) for a, b in zip(g.shape, v.shape, strict=True))
 
 
 def _vectors_fit(W: Array, u: Array, v: Array) -> bool:

@@ -7,7 +7,7 @@ instance is an inert ``Stub``, unless the name is in the reader's own table of c
 from __future__ import annotations
 
 import pickletools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, TypeAlias
 
@@ -55,7 +55,7 @@ def read_pickle(
     stream: IO[bytes],
     constructors: Constructors,
     persistent: Callable[[object], object] | None = None,
-) -> Any:
+) -> object:
     """Object described by the pickle at the stream's position.
 
     Parameters
@@ -91,14 +91,14 @@ class _Machine:
         self.persistent = persistent
         self.stack: list[Any] = []
         self.marks: list[int] = []
-        self.memo: dict[int, Any] = {}
+        self.memo: dict[object, Any] = {}
 
-    def run(self, stream: IO[bytes]) -> Any:
+    def run(self, stream: IO[bytes]) -> object:
         for opcode, argument, _ in pickletools.genops(stream):
             self.execute(opcode.name, argument)
         return self.stack.pop()
 
-    def execute(self, name: str, argument: Any) -> None:
+    def execute(self, name: str, argument: object) -> None:
         if name in LITERALS:
             self.stack.append(argument)
         elif name in CONSTANTS:
@@ -125,51 +125,51 @@ class _Machine:
         """Pop everything above the last mark."""
         return self.take(len(self.stack) - self.marks.pop())
 
-    def mark(self, _: Any) -> None:
+    def mark(self, _: object) -> None:
         self.marks.append(len(self.stack))
 
-    def pop(self, _: Any) -> None:
+    def pop(self, _: object) -> None:
         if self.marks and self.marks[-1] == len(self.stack):
             self.marks.pop()
         else:
             self.stack.pop()
 
-    def pop_marked(self, _: Any) -> None:
+    def pop_marked(self, _: object) -> None:
         self.take_marked()
 
-    def duplicate(self, _: Any) -> None:
+    def duplicate(self, _: object) -> None:
         self.stack.append(self.stack[-1])
 
-    def memoize(self, _: Any) -> None:
+    def memoize(self, _: object) -> None:
         self.memo[len(self.memo)] = self.stack[-1]
 
-    def empty_list(self, _: Any) -> None:
+    def empty_list(self, _: object) -> None:
         self.stack.append([])
 
-    def empty_dict(self, _: Any) -> None:
+    def empty_dict(self, _: object) -> None:
         self.stack.append({})
 
-    def marked_list(self, _: Any) -> None:
+    def marked_list(self, _: object) -> None:
         self.stack.append(self.take_marked())
 
-    def marked_tuple(self, _: Any) -> None:
+    def marked_tuple(self, _: object) -> None:
         self.stack.append(tuple(self.take_marked()))
 
-    def marked_dict(self, _: Any) -> None:
+    def marked_dict(self, _: object) -> None:
         items = self.take_marked()
         self.stack.append({})
         self.fill(items)
 
-    def append(self, _: Any) -> None:
+    def append(self, _: object) -> None:
         self.extend(self.take(1))
 
-    def appends(self, _: Any) -> None:
+    def appends(self, _: object) -> None:
         self.extend(self.take_marked())
 
-    def set_item(self, _: Any) -> None:
+    def set_item(self, _: object) -> None:
         self.fill(self.take(2))
 
-    def set_items(self, _: Any) -> None:
+    def set_items(self, _: object) -> None:
         self.fill(self.take_marked())
 
     def extend(self, items: list[Any]) -> None:
@@ -180,44 +180,46 @@ class _Machine:
         target = self.stack[-1]
         mapping = target.items if isinstance(target, Stub) else target
         if isinstance(mapping, dict):
-            mapping.update((_key(key), value) for key, value in zip(items[::2], items[1::2]))
+            mapping.update(
+                (_key(key), value) for key, value in zip(items[::2], items[1::2], strict=True)
+            )
 
-    def global_name(self, argument: str) -> None:
-        self.stack.append(_named(*argument.split(" ", 1)))
+    def global_name(self, argument: object) -> None:
+        self.stack.append(_named(*str(argument).split(" ", 1)))
 
-    def stack_global(self, _: Any) -> None:
+    def stack_global(self, _: object) -> None:
         self.stack.append(_named(*self.take(2)))
 
-    def reduce(self, _: Any) -> None:
+    def reduce(self, _: object) -> None:
         function, arguments = self.take(2)
         self.call(function, arguments)
 
-    def new_object_with_keywords(self, _: Any) -> None:
+    def new_object_with_keywords(self, _: object) -> None:
         function, arguments, _keywords = self.take(3)
         self.call(function, arguments)
 
-    def instance(self, argument: str) -> None:
-        self.call(_named(*argument.split(" ", 1)), self.take_marked())
+    def instance(self, argument: object) -> None:
+        self.call(_named(*str(argument).split(" ", 1)), self.take_marked())
 
-    def object_of_class(self, _: Any) -> None:
+    def object_of_class(self, _: object) -> None:
         function, *arguments = self.take_marked()
         self.call(function, arguments)
 
-    def call(self, function: Any, arguments: Any) -> None:
-        """Push what the allow-list makes of a call, else a stub; the pickle's callable never runs."""
+    def call(self, function: object, arguments: Iterable[object]) -> None:
+        """Push what the allow-list makes of a call, else a stub; the pickle's own never runs."""
         name = function.name if isinstance(function, Global | Stub) else type(function).__name__
         construct = self.constructors.get(name) if isinstance(function, Global) else None
         self.stack.append(Stub(name) if construct is None else construct(*arguments))
 
-    def build(self, _: Any) -> None:
+    def build(self, _: object) -> None:
         state = self.stack.pop()
         if isinstance(self.stack[-1], Stub):
             self.stack[-1].state = state
 
-    def persistent_text(self, argument: str) -> None:
+    def persistent_text(self, argument: object) -> None:
         self.stack.append(self.resolve(argument))
 
-    def persistent_object(self, _: Any) -> None:
+    def persistent_object(self, _: object) -> None:
         self.stack.append(self.resolve(self.stack.pop()))
 
     def resolve(self, identifier: object) -> object:
@@ -225,13 +227,13 @@ class _Machine:
             raise ModelFileError("the pickle refers to data outside itself: expected none here")
         return self.persistent(identifier)
 
-    def refuse(self, argument: Any) -> None:
+    def refuse(self, argument: object) -> None:
         raise ModelFileError(
             "the pickle uses an extension registry or outside buffers: expected neither in a model"
         )
 
 
-OPERATIONS: Mapping[str, Callable[[_Machine, Any], None]] = {
+OPERATIONS: Mapping[str, Callable[[_Machine, object], None]] = {
     "MARK": _Machine.mark,
     "POP": _Machine.pop,
     "POP_MARK": _Machine.pop_marked,
@@ -279,6 +281,6 @@ def _named(module: object, attribute: object) -> Global:
     return Global(f"{module}.{attribute}")
 
 
-def _key(key: Any) -> object:
-    """Dictionary key; hashing a hostile nest of tuples could take forever or overflow the stack."""
+def _key(key: object) -> object:
+    """Key that is cheap to hash; a hostile nest of tuples could overflow the stack."""
     return key if isinstance(key, str | int | float | bytes | None) else object()

@@ -105,7 +105,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return mapping
 
 
-def _entry(name: str, fields: Any) -> Entry:
+def _entry(name: str, fields: object) -> Entry:
     match fields:
         case {"dtype": str(spelling), "shape": list(shape), "data_offsets": [begin, end]} if all(
             type(number) is int and number >= 0 for number in (*shape, begin, end)

@@ -80,9 +80,11 @@ def _require_known_version(path: Path, preamble: Sequence[object]) -> None:
 
 
 def _places(
-    stream: IO[bytes], keys: Sequence[str], storages: Mapping[str, Storage], file_size: int
+    stream: IO[bytes], keys: object, storages: Mapping[str, Storage], file_size: int
 ) -> dict[str, tuple[int, int]]:
     """First byte and size of every storage."""
+    if not isinstance(keys, list):
+        raise ModelFileError("the list of storages is missing: the file is damaged")
     places: dict[str, tuple[int, int]] = {}
     for key in keys:
         count = int.from_bytes(stream.read(COUNT_BYTES), "little", signed=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 
@@ -73,32 +73,42 @@ def storage_reference(identifier: object) -> object:
     raise ModelFileError("the pickle refers to outside data in a way PyTorch does not: refused")
 
 
-def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> object:
+def _tensor(storage: object, offset: object, shape: object, strides: object, *_: object) -> object:
     if not isinstance(storage, Storage):
         return Stub(storage.name if isinstance(storage, Stub) else "torch.Tensor")
-    numbers = (offset, *shape, *strides)
-    if len(shape) != len(strides) or len(shape) > MAX_DIMENSIONS:
-        raise ModelFileError(f"a tensor has {len(shape)} sizes and {len(strides)} strides: refused")
-    if not all(type(number) is int and number >= 0 for number in numbers):
+    sizes, steps = _counts(shape), _counts(strides)
+    if len(sizes) != len(steps) or len(sizes) > MAX_DIMENSIONS:
+        raise ModelFileError(f"a tensor has {len(sizes)} sizes and {len(steps)} strides: refused")
+    return StridedTensor(storage, _counts((offset,))[0], sizes, steps)
+
+
+def _counts(numbers: object) -> tuple[int, ...]:
+    counts = [n for n in numbers if type(n) is int and n >= 0] if _is_sequence(numbers) else []
+    if not _is_sequence(numbers) or len(counts) < len(numbers):
         raise ModelFileError("a tensor has a negative or odd offset, size or stride: refused")
-    return StridedTensor(storage, offset, tuple(shape), tuple(strides))
+    return tuple(counts)
 
 
-def _parameter(data: Any, *_: Any) -> object:
+def _is_sequence(described: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(described, list | tuple)
+
+
+def _parameter(data: object, *_: object) -> object:
     return data
 
 
-def _subclass(function: Any, _kind: Any, arguments: Any, *_: Any) -> object:
+def _subclass(function: object, _kind: object, arguments: object, *_: object) -> object:
     name = function.name if isinstance(function, Global) else ""
-    return CONSTRUCTORS[name](*arguments) if name in PLAIN_TENSORS else Stub(name)
+    known = name in PLAIN_TENSORS and _is_sequence(arguments)
+    return _tensor(*cast("Any", arguments)) if known else Stub(name)
 
 
-def _dictionary(*_: Any) -> dict[object, object]:
+def _dictionary(*_: object) -> dict[object, object]:
     return {}
 
 
-def _sequence(items: Any = (), *_: Any) -> object:
-    return items if isinstance(items, list | tuple) else Stub("sequence")
+def _sequence(items: object = (), *_: object) -> object:
+    return items if _is_sequence(items) else []
 
 
 PLAIN_TENSORS = ("torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2")
@@ -164,8 +174,8 @@ def named_tensors(root: object) -> tuple[dict[str, StridedTensor], list[str]]:
     Returns
     -------
     tensors
-        Keys joined by dots, without wrapper dictionaries (``state_dict``, ``model``, ...). Where two
-        networks share a name, the running average, or else the later one, keeps its wrapper's name.
+        Keys joined by dots, without wrapper dictionaries (``state_dict``, ``model``, ...). Where
+        two networks share a name, the running average, or else the later one, keeps its wrapper's.
     skipped
         ``"best skipped (numpy.core.multiarray.scalar)"``.
 
@@ -178,16 +188,18 @@ def named_tensors(root: object) -> tuple[dict[str, StridedTensor], list[str]]:
     tensors: dict[str, StridedTensor] = {}
     skipped: list[str] = []
     found = [(path, leaf) for path, leaf in leaves if isinstance(leaf, StridedTensor)]
-    for path, leaf in sorted(found, key=lambda item: _is_average(item[0])):
+    for path, tensor in sorted(found, key=lambda item: _is_average(item[0])):
         short = ".".join((*(part for part in path[:-1] if not _is_wrapper(part)), *path[-1:]))
         name = ".".join(path) if short in tensors else short
         if name in tensors:
             skipped.append(f"{spoken(name)} skipped (named twice)")
-        tensors.setdefault(name, leaf)
+        tensors.setdefault(name, tensor)
     for path, leaf in leaves:
         if isinstance(leaf, Stub):
             _refuse_module(leaf)
-            skipped.append(f"{spoken('.'.join(path) or 'the object')} skipped ({spoken(leaf.name)})")
+            skipped.append(
+                f"{spoken('.'.join(path) or 'the object')} skipped ({spoken(leaf.name)})"
+            )
     return tensors, skipped
 
 
@@ -219,7 +231,7 @@ def _children(node: object) -> list[tuple[str, object]]:
         return _children(node.items)
     if isinstance(node, Mapping):
         return [(str(key), value) for key, value in node.items() if isinstance(key, str | int)]
-    if isinstance(node, list | tuple):
+    if _is_sequence(node):
         return [(str(index), value) for index, value in enumerate(node)]
     return []
 

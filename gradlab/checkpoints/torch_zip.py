@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gradlab.arrays import Array
 from gradlab.checkpoints.archive import Archive, archive
-from gradlab.checkpoints.element_types import decode
+from gradlab.checkpoints.element_types import ByteOrder, decode
 from gradlab.checkpoints.pickled import read_pickle
 from gradlab.checkpoints.torch_objects import (
     CONSTRUCTORS,
@@ -24,7 +24,7 @@ from gradlab.errors import ModelFileError
 CONTAINER = "PyTorch zip file"
 PICKLE = "data.pkl"
 MAX_PICKLE_BYTES = 256 * 1024**2
-BYTE_ORDERS = {b"little": "<", b"big": ">"}
+BYTE_ORDERS: dict[bytes, ByteOrder] = {b"little": "<", b"big": ">"}
 
 
 def recognizes(head: bytes, members: Sequence[str]) -> bool:
@@ -76,7 +76,7 @@ def _root(members: Sequence[str]) -> str | None:
     return min(found, key=len).removesuffix(PICKLE) if found else None
 
 
-def _byte_order(path: Path, root: str, members: Sequence[str]) -> str:
+def _byte_order(path: Path, root: str, members: Sequence[str]) -> ByteOrder:
     name = f"{root}byteorder"
     spelled = read_member(path, name, 64) if name in members else b"little"
     if spelled not in BYTE_ORDERS:
@@ -85,7 +85,7 @@ def _byte_order(path: Path, root: str, members: Sequence[str]) -> str:
 
 
 def _read_tensor(
-    path: Path, root: str, order: str, tensor: StridedTensor, max_bytes: int
+    path: Path, root: str, order: ByteOrder, tensor: StridedTensor, max_bytes: int
 ) -> Array:
     raw = read_member(path, f"{root}data/{tensor.storage.key}", max_bytes)
     return elements_of(tensor, decode(raw, tensor.storage.kind, order), max_bytes)

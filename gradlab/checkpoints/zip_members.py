@@ -64,4 +64,6 @@ def _require_plausible(info: ZipInfo, archive_size: int, max_bytes: int) -> None
     packed = info.compress_size * (1 if info.compress_type == ZIP_STORED else MAX_RATIO)
     require_size(info.file_size, packed, what)
     if info.flag_bits & 1:
-        raise ModelFileError(f"{what} is encrypted: expected a plain archive; save it without a password")
+        raise ModelFileError(
+            f"{what} is encrypted: expected a plain archive; save it without a password"
+        )
