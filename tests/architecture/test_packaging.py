@@ -8,6 +8,7 @@ from pathlib import Path
 import gradlab
 import gradlab_cli
 import gradlab_reports
+from gradlab_cli.app import app
 
 
 def make_targets(makefile: str) -> set[str]:
@@ -53,17 +54,24 @@ def test_constraints_pin_every_package_that_a_developer_installs(
     assert names - pinned == set()
 
 
+def words_after(program: str, texts: Mapping[str, str]) -> set[str]:
+    """First words that the repository's pages give to a program on its command line."""
+    pages = [text for name, text in texts.items() if name.endswith(".md")]
+    lines = [line for page in pages for line in code_of(page)]
+    found = (re.match(rf"{program} +([a-z][a-z-]*)", line) for line in lines)
+    return {match[1] for match in found if match}
+
+
 def test_make_commands_of_the_pages_exist(repository_texts: Mapping[str, str]) -> None:
-    targets = make_targets(repository_texts["Makefile"])
-    pages = [name for name in repository_texts if name.endswith(".md")]
-    named = {
-        match[1]
-        for page in pages
-        for line in code_of(repository_texts[page])
-        if (match := re.match(r"make ([a-z][a-z-]*)", line))
-    }
+    named = words_after("make", repository_texts)
     assert {"demo", "test"} <= named
-    assert named - targets == set()
+    assert named - make_targets(repository_texts["Makefile"]) == set()
+
+
+def test_gradlab_commands_of_the_pages_exist(repository_texts: Mapping[str, str]) -> None:
+    named = words_after("gradlab", repository_texts)
+    assert "report" in named
+    assert named - {command.name for command in app.registered_commands} == set()
 
 
 def test_the_changelog_has_a_section_for_the_version(repository_texts: Mapping[str, str]) -> None:
