@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 import gradlab as gl
 from gradlab.arrays import Array
+from gradlab.records.ladder import BoundLadder
 
 R = np.array([[0.0, -1.2], [1.2, 0.0]])
 SHIFT = np.array([[0.0, 1.0], [0.0, 0.0]])
@@ -46,7 +47,7 @@ def lag_norms(cell: gl.VanillaCell, trajectory: gl.Trajectory) -> dict[int, floa
     return dict(zip(profile.lag[first].tolist(), profile.log_norm[first].tolist(), strict=True))
 
 
-def rung(ladder: gl.BoundLadder, name: str, lag: int) -> float:
+def rung(ladder: BoundLadder, name: str, lag: int) -> float:
     return float(ladder.rungs[name][ladder.lag == lag][0])
 
 

@@ -160,6 +160,20 @@ def test_marginal_linear_network_keeps_any_variance() -> None:
     assert mean_field("identity", gain=1.0, input_std=0.1).q == math.inf
 
 
+@pytest.mark.parametrize("activation", ["tanh", "hard_tanh", "softsign"])
+def test_state_dies_out_up_to_the_critical_gain(activation: str) -> None:
+    """At the critical gain of hard_tanh, variances up to about 0.03 all but stay as they are."""
+    for gain in (0.9, 1.0):
+        assert mean_field(activation, gain=gain).q == 0.0
+
+
+def test_linear_network_has_the_finite_size_corrections_of_ginibre() -> None:
+    """kappa = 1: a bias of -1/(2 N), a standard deviation of 1/sqrt(2 N T)."""
+    prediction = mean_field("identity", gain=1.0)
+    assert prediction.bias(50) == pytest.approx(-0.01, rel=1e-15)
+    assert prediction.deviation(50, 100) == pytest.approx(0.01, rel=1e-15)
+
+
 def test_bias_and_input_add_their_variances() -> None:
     split = mean_field("tanh", gain=2.0, input_std=0.3, bias_std=0.4)
     joint = mean_field("tanh", gain=2.0, input_std=0.5)

@@ -92,6 +92,13 @@ def test_return_below_the_largest_number_delays_the_overflow() -> None:
     assert horizon.overflow["float32"] is None
 
 
+def test_largest_and_smallest_numbers_themselves_are_inside() -> None:
+    for name, fmt in FLOAT_FORMATS.items():
+        for edge in (fmt.log_largest, fmt.log_smallest_normal):
+            horizon = precision_horizon(np.arange(1, 3), np.full(2, edge), 0.0, edge)
+            assert (horizon.underflow[name], horizon.overflow[name]) == (None, None)
+
+
 def test_exact_zero_is_below_every_threshold() -> None:
     """A nilpotent product: -inf from some lag on, and a rate of -inf."""
     curve = np.where(np.arange(1, 9) < 6, 0.0, -np.inf)
