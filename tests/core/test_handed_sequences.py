@@ -91,11 +91,12 @@ def test_no_sequence_at_all_is_refused() -> None:
 def test_decimal_comma_is_an_option(tmp_path: Path) -> None:
     """Case H38: semicolons between cells, a comma before the decimals."""
     path = written(tmp_path, "x.csv", "t;x", "0;0,5", "1;-1,25")
-    sequences = gl.read_sequences(path, separator=";", decimal=",", columns=["x"])
-    np.testing.assert_array_equal(sequences.inputs, [[[0.5]], [[-1.25]]])
-    both = gl.read_sequences(path, separator=";", decimal=",")
+    for columns in (None, ["x"]):
+        sequences = gl.read_sequences(path, separator=";", decimal=",", columns=columns)
+        np.testing.assert_array_equal(sequences.inputs, [[[0.5]], [[-1.25]]])
+        assert sequences.lengths.tolist() == [2]
+    both = gl.read_sequences(path, separator=";", decimal=",", columns=["t", "x"])
     np.testing.assert_array_equal(both.inputs[:, 0, :], [[0.0, 0.5], [1.0, -1.25]])
-    assert both.lengths.tolist() == [2]
 
 
 def test_cell_that_is_no_number_is_refused_with_line_and_column(tmp_path: Path) -> None:
