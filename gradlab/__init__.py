@@ -1,4 +1,4 @@
-"""gradlab: how far back in time can a recurrent network's gradient reach, and why?
+"""How far back in time a recurrent network's gradient can reach, and why.
 
 The names below are the whole public surface. Each room is imported when one of its names is first
 used, so that ``import gradlab`` costs nothing.
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from gradlab.linalg import spectral_norm as spectral_norm
     from gradlab.linalg import spectral_radius as spectral_radius
     from gradlab.records.dynamics import GradientDynamics as GradientDynamics
+    from gradlab.records.jacobians import JacobianProfile as JacobianProfile
     from gradlab.records.trajectory import Trajectory as Trajectory
     from gradlab.storage.folder import refuse_to_overwrite as refuse_to_overwrite
     from gradlab.storage.runs import load_run as load_run
@@ -97,6 +98,7 @@ _ROOMS = {
     ),
     "gradlab.linalg": ("spectral_norm", "spectral_radius"),
     "gradlab.records.dynamics": ("GradientDynamics",),
+    "gradlab.records.jacobians": ("JacobianProfile",),
     "gradlab.records.trajectory": ("Trajectory",),
     "gradlab.storage.folder": ("refuse_to_overwrite",),
     "gradlab.storage.runs": ("load_run", "save", "save_sweep"),
@@ -104,9 +106,8 @@ _ROOMS = {
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
-__all__ = [  # noqa: PLE0604, RUF022  the table above is the list
-    *_HOME,
-]
+__version__ = "0.1.0"
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:

@@ -176,9 +176,7 @@ def automatic_anchors(lengths: Int[Array, " batch"], n: int, max_lag: int | None
     return "all" if count >= longest else count
 
 
-def _measure(
-    entry: Recurrence, run: Trajectory, settings: Mapping[str, Any]
-) -> RecurrenceDynamics:
+def _measure(entry: Recurrence, run: Trajectory, settings: Mapping[str, Any]) -> RecurrenceDynamics:
     cell, max_lag = entry.cell, settings["max_lag"]
     anchors = settings["anchors"]
     if anchors == "auto":

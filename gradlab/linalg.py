@@ -86,7 +86,7 @@ def rescale(
     """
     largest = np.abs(stack).max(axis=(-2, -1), initial=0.0)
     # Within this range 2**-exponent is itself a normal number; more is never needed at once.
-    exponent = np.clip(np.frexp(largest)[1], -1000, 1000).astype(np.int64)
+    exponent = np.asarray(np.clip(np.frexp(largest)[1], -1000, 1000), dtype=np.int64)
     return np.asarray(stack * np.ldexp(1.0, -exponent)[..., None, None]), exponent
 
 
@@ -142,7 +142,7 @@ def _power_step(
     x_squared = np.vecdot(x, x)
     s_squared = v_squared * x_squared
     rest = np.maximum(frobenius - s_squared, 0.0) / _nonzero(s_squared)
-    room = 1.0 - rest * x_squared
+    room = np.maximum(1.0 - rest * x_squared, 0.1)
     isolated = (rest <= 0.5) & (room > 0.1) & (s_squared > 0.0)
     error = rest * (1.0 + rest) * np.maximum(x_squared - 1.0, 0.0) * x_squared / room**2
     following = np.where(x_squared[:, None] > 0.0, x / np.sqrt(_nonzero(x_squared))[:, None], w)

@@ -133,9 +133,7 @@ def sweep(
         PointResult(parameters=dict(point), **outcome)
         for point, outcome in zip(points, measured, strict=True)
     ]
-    shared = {
-        name: value for name, value in asdict(settings[0]).items() if name not in points[0]
-    }
+    shared = {name: value for name, value in asdict(settings[0]).items() if name not in points[0]}
     return SweepResult(points=tuple(results), fixed=shared)
 
 

@@ -46,7 +46,8 @@ def bound_ladder(
 
         .. math:: (\gamma_a\gamma_w)^l \ge (\max_j\lVert D_j\rVert \gamma_w)^l
             \ge \prod\lVert D_j\rVert\gamma_w \ge \prod\lVert D_j W\rVert
-            \ge \prod_{\text{blocks}} \lVert J \cdots J \rVert \ge \lVert\partial h_t/\partial h_k\rVert
+            \ge \prod_{\text{blocks}} \lVert J \cdots J \rVert
+            \ge \lVert\partial h_t/\partial h_k\rVert
 
         as natural logarithms. Blocks are counted from t downward; the last may be shorter.
 

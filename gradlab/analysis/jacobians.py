@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from gradlab.analysis.inverse import InverseProducts
+from gradlab.analysis.products import LOG_2, InverseProducts, NormQueue, ScaledProducts
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell, Linearization
 from gradlab.errors import SettingError
-from gradlab.linalg import log, rescale, spectral_norms
 from gradlab.records.jacobians import COLUMNS, JacobianProfile
 from gradlab.records.trajectory import Trajectory
 
-LOG_2 = float(np.log(2.0))
 # Products carried at a time; larger stacks fall out of the cache and gain nothing.
 STACK_BYTES = 1 << 20
 
@@ -138,84 +136,79 @@ def _sweep(
     smallest: bool,
 ) -> Iterator[Float[Array, "columns pairs"]]:
     """Carry the products of all end times while k falls from the last of them."""
-    carried = _Products(len(sequences), linearization[0].matrix().shape[-1], smallest)
+    batch, n, _ = linearization[0].matrix().shape
+    products = ScaledProducts(batch, n)
+    inverses = InverseProducts(batch, n) if smallest else None
+    measured = _Measurements(sequences, ends, n)
     starting = set(ends.tolist())
+    t = np.empty(0, dtype=np.int64)
     for k in range(int(ends[-1]) - 1, -1, -1):
-        if k + 1 in starting:
-            carried.begin(k + 1)
-        carried.drop(carried.t - k > reach)
-        if len(carried.t) == 0:
-            continue
-        carried.extend(linearization, k)
-        yield carried.rows(sequences, k)
+        kept = t - k <= reach
+        t = np.append(t[kept], [k + 1] if k + 1 in starting else []).astype(np.int64)
+        products.renew(kept, begin=k + 1 in starting)
+        products.extend(linearization[k])
+        if inverses is not None:
+            inverses.renew(kept, begin=k + 1 in starting)
+            inverses.extend(linearization[k].matrix())
+        if len(t):
+            measured.put(t, k, products, inverses)
+        if measured.full or k == 0:
+            yield from measured.rows()
 
 
-class _Products:
-    """P_{t,k} transposed, for several end times t, as matrices of order one and exponents."""
+class _Measurements:
+    """Products that wait for their norms, which are taken of many at a time."""
 
-    def __init__(self, batch: int, n: int, smallest: bool) -> None:
-        self.t = np.empty(0, dtype=np.int64)
-        self.transposed = np.empty((batch, 0, n, n))
-        self.exponent = np.empty((batch, 0), dtype=np.int64)
-        self.right = np.empty((batch, 0, n))
-        self.inverse = InverseProducts(batch, n) if smallest else None
+    def __init__(self, sequences: Int[Array, " batch"], ends: Int[Array, " ends"], n: int) -> None:
+        self.sequences, self.ends = sequences, ends
+        self.norms = NormQueue(len(sequences), len(ends), n)
+        self.inverse_norms = NormQueue(len(sequences), len(ends), n)
+        self.pairs: list[tuple[Int[Array, " ends"], int]] = []
+        self.log_scale: list[Float[Array, "batch ends"]] = []
+        self.inverse: list[tuple[Float[Array, "batch ends"], Float[Array, "batch ends"]]] = []
 
-    def begin(self, t: int) -> None:
-        """Take up the end time t with the identity."""
-        batch, _, n, _ = self.transposed.shape
-        identity = np.broadcast_to(np.eye(n), (batch, 1, n, n))
-        self.t = np.append(self.t, t)
-        self.transposed = np.concatenate([self.transposed, identity], axis=1)
-        self.exponent = np.append(self.exponent, np.zeros((batch, 1), dtype=np.int64), axis=1)
-        start = np.full((batch, 1, n), 1.0 / np.sqrt(n))
-        self.right = np.concatenate([self.right, start], axis=1)
-        if self.inverse is not None:
-            self.inverse.begin()
+    @property
+    def full(self) -> bool:
+        """Whether enough products wait."""
+        return self.norms.full
 
-    def drop(self, finished: Bool[Array, " ends"]) -> None:
-        """Leave end times that have reached the longest lag."""
-        if not finished.any():
-            return
-        kept = ~finished
-        self.t, self.transposed = self.t[kept], self.transposed[:, kept]
-        self.exponent, self.right = self.exponent[:, kept], self.right[:, kept]
-        if self.inverse is not None:
-            self.inverse.keep(kept)
+    def put(
+        self,
+        t: Int[Array, " ends"],
+        k: int,
+        products: ScaledProducts,
+        inverses: InverseProducts | None,
+    ) -> None:
+        """Let the products P_{t,k} wait, with their inverses."""
+        slots = np.searchsorted(self.ends, t)
+        self.pairs.append((t, k))
+        self.norms.put(slots, products.transposed)
+        self.log_scale.append(products.exponent * LOG_2)
+        if inverses is not None:
+            self.inverse_norms.put(slots, inverses.inverse)
+            self.inverse.append((inverses.log_scale, inverses.verdict))
 
-    def extend(self, linearization: Linearization, k: int) -> None:
-        """Multiply by the Jacobian of the step from k to k + 1."""
-        batch, count, n, _ = self.transposed.shape
-        side_by_side = self.transposed.transpose(0, 2, 1, 3).reshape(batch, n, count * n)
-        pulled = linearization[k].apply_transpose(side_by_side)
-        blocks = np.ascontiguousarray(pulled.reshape(batch, n, count, n).transpose(0, 2, 1, 3))
-        self.transposed, exponent = rescale(blocks)
-        self.exponent = self.exponent + exponent
-        if self.inverse is not None:
-            self.inverse.extend(linearization[k].matrix())
+    def rows(self) -> Iterator[Float[Array, "columns pairs"]]:
+        """Columns of the profile for all that wait."""
+        norms = self.norms.take()
+        log_sigma_min = self._log_sigma_min(len(norms))
+        for (t, k), scale, (log_norm, log_frobenius), low in zip(
+            self.pairs, self.log_scale, norms, log_sigma_min, strict=True
+        ):
+            batch = len(self.sequences)
+            columns = np.empty((len(COLUMNS), batch * len(t)))
+            columns[0], columns[1] = np.repeat(self.sequences, len(t)), np.tile(t, batch)
+            columns[2], columns[3] = k, columns[1] - k
+            columns[4], columns[5] = (scale + log_norm).ravel(), (scale + log_frobenius).ravel()
+            columns[6] = np.where(np.isneginf(log_norm), -np.inf, low).ravel()
+            yield columns
+        self.pairs, self.log_scale, self.inverse = [], [], []
 
-    def rows(
-        self, sequences: Int[Array, " batch"], k: int
-    ) -> Float[Array, "columns pairs"]:
-        """Columns of the profile for every carried pair."""
-        batch, count, n, _ = self.transposed.shape
-        flat = self.transposed.reshape(batch * count, n, n)
-        norms, right = spectral_norms(flat, self.right.reshape(batch * count, n))
-        self.right = right.reshape(batch, count, n)
-        scale = self.exponent.ravel() * LOG_2
-        t = np.tile(self.t, batch)
-        return np.stack(
-            [
-                np.repeat(sequences, count),
-                t,
-                np.full(batch * count, k),
-                t - k,
-                scale + log(norms),
-                scale + log(np.linalg.norm(flat, axis=(1, 2))),
-                self._log_sigma_min(norms),
-            ]
-        )
-
-    def _log_sigma_min(self, norms: Float[Array, " pairs"]) -> Float[Array, " pairs"]:
-        if self.inverse is None:
-            return np.full(len(norms), np.nan)
-        return np.where(norms == 0.0, -np.inf, self.inverse.log_sigma_min().ravel())
+    def _log_sigma_min(self, count: int) -> list[Float[Array, "batch ends"] | float]:
+        if not self.inverse:
+            return [np.nan] * count
+        norms = self.inverse_norms.take()
+        return [
+            verdict - (log_scale + log_norm)
+            for (log_scale, verdict), (log_norm, _) in zip(self.inverse, norms, strict=True)
+        ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -105,9 +106,7 @@ def _rate(
     return Rate(value=value, low=low, high=high, se=se, intercept=intercept)
 
 
-def _robust_line(
-    lag: Int[Array, " lags"], median: Float[Array, " lags"]
-) -> tuple[float, float]:
+def _robust_line(lag: Int[Array, " lags"], median: Float[Array, " lags"]) -> tuple[float, float]:
     from scipy.stats import theilslopes
 
     thinned = np.unique(np.linspace(0, len(lag) - 1, min(len(lag), FITTED_LAGS)).astype(int))
@@ -133,7 +132,7 @@ def _stretches(length: int, wanted: int) -> list[slice]:
     """Slices that share their end points, of at least two lags each."""
     count = max(0, min(wanted, length - 1))
     edges = np.linspace(0, length - 1, count + 1).astype(int)
-    return [slice(a, b + 1) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b + 1) for a, b in itertools.pairwise(edges)]
 
 
 def _slope(x: Int[Array, " n"], y: Float[Array, " n"]) -> float:

@@ -53,9 +53,7 @@ def matrix_spectrum(W: Float[Array, "n n"]) -> MatrixSpectrum:
     )
 
 
-def henrici_departure(
-    sigma: Float[Array, " n"], eigenvalues: Complex[Array, " n"]
-) -> float:
+def henrici_departure(sigma: Float[Array, " n"], eigenvalues: Complex[Array, " n"]) -> float:
     r"""Henrici's departure from normality, :math:`\sqrt{\lVert W\rVert_F^2 - \sum|\lambda_i|^2}`.
 
     0 for a normal matrix (to rounding); large values go with transient growth. Source: Henrici

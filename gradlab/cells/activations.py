@@ -47,7 +47,7 @@ class Activation:
 
 def _tanh_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
     decay = np.exp(-2.0 * np.abs(z))
-    return 4.0 * decay / (1.0 + decay) ** 2
+    return np.asarray(4.0 * decay / (1.0 + decay) ** 2)
 
 
 def _sigmoid(z: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -67,7 +67,7 @@ def _erf(z: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def _erf_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
-    return 2.0 / math.sqrt(math.pi) * np.exp(-(z**2))
+    return np.asarray(2.0 / math.sqrt(math.pi) * np.exp(-(z**2)))
 
 
 def _normal_cdf(z: Float[Array, "..."]) -> Float[Array, "..."]:

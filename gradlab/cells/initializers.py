@@ -15,7 +15,7 @@ Square = Float[Array, "n n"]
 
 
 def _gaussian(n: int, density: float, rng: np.random.Generator) -> Square:
-    return rng.standard_normal((n, n)) / np.sqrt(n)
+    return np.asarray(rng.standard_normal((n, n)) / np.sqrt(n))
 
 
 def _orthogonal(n: int, density: float, rng: np.random.Generator) -> Square:
@@ -27,14 +27,14 @@ def _identity(n: int, density: float, rng: np.random.Generator) -> Square:
 
 
 def _uniform(n: int, density: float, rng: np.random.Generator) -> Square:
-    return rng.uniform(-1.0, 1.0, (n, n)) / np.sqrt(n)
+    return np.asarray(rng.uniform(-1.0, 1.0, (n, n)) / np.sqrt(n))
 
 
 def _sparse(n: int, density: float, rng: np.random.Generator) -> Square:
     if not 0.0 < density <= 1.0:
         raise SettingError(f"density {density}: expected a share in (0, 1]")
     kept = rng.random((n, n)) < density
-    return np.where(kept, rng.standard_normal((n, n)), 0.0) / np.sqrt(n * density)
+    return np.asarray(np.where(kept, rng.standard_normal((n, n)), 0.0) / np.sqrt(n * density))
 
 
 RECURRENT: dict[str, Callable[[int, float, np.random.Generator], Square]] = {
@@ -98,10 +98,10 @@ def recurrent_weights(
 
 
 def input_weights(n: int, features: int, *, rng: np.random.Generator) -> Float[Array, "n features"]:
-    """Input matrix with entries N(0, 1/D): unit-variance inputs drive every unit with variance 1."""
+    """Input matrix, entries N(0, 1/D): inputs of variance 1 drive each unit with variance 1."""
     if features < 1:
         raise SettingError(f"input_size {features}: expected at least 1")
-    return rng.standard_normal((n, features)) / np.sqrt(features)
+    return np.asarray(rng.standard_normal((n, features)) / np.sqrt(features))
 
 
 def scale_to_gamma(W: Float[Array, "n n"], target: float) -> Float[Array, "n n"]:

@@ -88,7 +88,8 @@ class Network(Mapping[str, Cell]):
             If there are several.
         """
         if len(self) != 1:
-            raise SettingError(f"the network has {len(self)} recurrences ({', '.join(self)}): name one")
+            names = ", ".join(self)
+            raise SettingError(f"the network has {len(self)} recurrences ({names}): name one")
         return next(iter(self._cells.values()))
 
     @property

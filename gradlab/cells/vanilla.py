@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, overload
+from typing import Any, overload
 
 import numpy as np
 from jaxtyping import Float
@@ -83,7 +83,7 @@ class VanillaCell:
         bias: float = 0.0,
         bias_std: float = 0.0,
         dtype: str = "float64",
-    ) -> Self:
+    ) -> VanillaCell:
         """Random layer.
 
         Parameters
@@ -182,13 +182,10 @@ class VanillaCell:
             W_hh=self.W_hh.astype(np.float64), slopes=slopes, gamma_a=self.phi.sup_derivative
         )
 
-
     def nonlinearities(self, trajectory: Trajectory) -> Mapping[str, Nonlinearity]:
         """The activation, under its own name."""
         states = trajectory.states[1:]
-        return {
-            self.activation: Nonlinearity(activation=self.phi, z=trajectory.z, value=states)
-        }
+        return {self.activation: Nonlinearity(activation=self.phi, z=trajectory.z, value=states)}
 
     def recurrent_matrices(self) -> Mapping[str, Float[Array, "n n"]]:
         """W_hh alone."""
@@ -225,10 +222,10 @@ class VanillaStep:
 
 
 class VanillaLinearization(Linearization):
-    """T steps J_t = diag(d_t) W with their scalar factors.
+    r"""T steps J_t = diag(d_t) W with their scalar factors.
 
-    Rungs: ``gamma``, :math:`\\gamma_a \\gamma_w`, and ``saturation``,
-    :math:`\\lVert D_t \\rVert \\gamma_w`.
+    Rungs: ``gamma``, :math:`\gamma_a \gamma_w`, and ``saturation``,
+    :math:`\lVert D_t \rVert \gamma_w`.
     """
 
     def __init__(

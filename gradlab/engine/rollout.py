@@ -157,7 +157,7 @@ def _run(cell: Cell, x: Array, h: Array, valid: Bool[Array, "time batch"]) -> tu
 
 
 def _require_in_range(states: Array) -> None:
-    lost = ~np.isfinite(states).all(axis=2)
+    lost = np.asarray(~np.isfinite(states).all(axis=2))
     if lost.any():
         t = int(np.argmax(lost.any(axis=1)))
         sequence = int(np.argmax(lost[t]))

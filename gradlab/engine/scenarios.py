@@ -61,8 +61,8 @@ def _vanishing(rng: np.random.Generator) -> Scenario:
     return Scenario(
         name="vanishing",
         title="A random tanh network of gain 0.9",
-        lesson="σ_max(W_hh) is near 1.8, and the gradient vanishes all the same: the textbook bound "
-        "only permits explosion, it does not predict it.",
+        lesson="σ_max(W_hh) is near 1.8, and the gradient vanishes all the same: the textbook "
+        "bound only permits explosion, it does not predict it.",
         cell=cell,
         sequences=_gaussian(rng, std=0.1),
     )

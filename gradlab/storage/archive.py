@@ -46,7 +46,8 @@ def write_archive(record: GradientDynamics, path: Path) -> None:
     arrays: dict[str, Array] = {}
     tree = json.dumps(_encode(record, "", arrays), allow_nan=False)
     with path.open("wb") as stream:
-        np.savez_compressed(stream, **{TREE: np.array(tree)}, **arrays)
+        members: dict[str, Any] = {TREE: np.array(tree), **arrays}
+        np.savez_compressed(stream, **members)
 
 
 def read_archive(path: Path) -> GradientDynamics:

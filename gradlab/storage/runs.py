@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradlab.errors import RunFolderError
-from gradlab.records.dynamics import SCHEMA, GradientDynamics, RecurrenceDynamics
 from gradlab.provenance import machine_facts
+from gradlab.records.dynamics import SCHEMA, GradientDynamics, RecurrenceDynamics
 from gradlab.records.frames import stack_frames
 from gradlab.records.sweep import SweepResult
 from gradlab.storage.archive import read_archive, write_archive

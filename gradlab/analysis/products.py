@@ -1,0 +1,151 @@
+r"""Long products of Jacobians and of their inverses, extended step by step for several end times.
+
+The inverses are there for the smallest singular value: a product of many Jacobians loses it to
+rounding (in float64 it is noise below 1e-16 of the largest), but the product of the inverses holds
+the same number as its *largest* one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from gradlab.arrays import Array
+from gradlab.cells.base import LinearStep
+from gradlab.linalg import log, rescale, spectral_norms
+
+LOG_2 = float(np.log(2.0))
+EPSILON = float(np.finfo(np.float64).eps)
+# Estimated relative error of the inverses' product above which a value is called unresolved.
+RESOLUTION = 1e-6
+# Norms taken at a time: enough to make the calls cheap, few enough to stay in the cache.
+MATRICES, MATRIX_BYTES = 64, 1 << 20
+
+
+class ScaledProducts:
+    """P_{t,k} transposed, for several end times t: matrices of order one and powers of two."""
+
+    def __init__(self, batch: int, n: int) -> None:
+        self.transposed = np.empty((batch, 0, n, n))
+        self.exponent = np.empty((batch, 0), dtype=np.int64)
+
+    def renew(self, kept: Bool[Array, " ends"], *, begin: bool) -> None:
+        """Leave the products not kept, and begin one more with the identity if asked to."""
+        self.transposed = _renewed(self.transposed, kept, begin)
+        self.exponent = _renewed(self.exponent, kept, begin)
+
+    def extend(self, step: LinearStep) -> None:
+        """Multiply every product by the Jacobian of an earlier step."""
+        batch, count, n, _ = self.transposed.shape
+        side_by_side = self.transposed.transpose(0, 2, 1, 3).reshape(batch, n, count * n)
+        pulled = step.apply_transpose(side_by_side).reshape(batch, n, count, n)
+        self.transposed, exponent = rescale(np.ascontiguousarray(pulled.transpose(0, 2, 1, 3)))
+        self.exponent = self.exponent + exponent
+
+
+class InverseProducts:
+    """Inverses of several products that are extended by the same Jacobians.
+
+    `verdict` is 0 where the inverse tells the smallest singular value; -inf once a step had a row
+    or column of zeros (an exact rank loss); nan once the accumulated estimate n · eps · cond(J) of
+    the relative error passes 1e-6. The rows of each J are brought to unit length first: that part
+    of the condition, diag(phi'), inverts without error.
+    """
+
+    def __init__(self, batch: int, n: int) -> None:
+        self.inverse = np.empty((batch, 0, n, n))
+        self.log_scale = np.empty((batch, 0))
+        self.error = np.empty((batch, 0))
+        self.singular = np.empty((batch, 0), dtype=bool)
+
+    @property
+    def verdict(self) -> Float[Array, "batch ends"]:
+        """What may be said of each product's smallest singular value."""
+        resolved = np.where(self.error <= RESOLUTION, 0.0, np.nan)
+        return np.where(self.singular, -np.inf, resolved)
+
+    def renew(self, kept: Bool[Array, " ends"], *, begin: bool) -> None:
+        """Leave the products not kept, and begin one more with the identity if asked to."""
+        for name in ("inverse", "log_scale", "error", "singular"):
+            setattr(self, name, _renewed(getattr(self, name), kept, begin))
+
+    def extend(self, J: Float[Array, "batch n n"]) -> None:
+        """Multiply every product by J from the right, its inverse by J⁻¹ from the left."""
+        B, log_rows, lost = _unit_rows(J)
+        singular = lost | (np.linalg.slogdet(B)[0] == 0.0)
+        B_inverse = np.linalg.inv(np.where(singular[:, None, None], np.eye(J.shape[-1]), B))
+        shortest = log_rows.min(axis=1)
+        weights = np.exp(shortest[:, None] - log_rows)
+        product = (B_inverse * weights[:, None, :])[:, None] @ self.inverse
+        self.inverse, exponent = rescale(product)
+        self.log_scale = self.log_scale + exponent * LOG_2 - shortest[:, None]
+        condition = np.linalg.norm(B, axis=(1, 2)) * np.linalg.norm(B_inverse, axis=(1, 2))
+        step_error = np.where(singular, np.inf, J.shape[-1] * EPSILON * condition)
+        self.error = self.error + step_error[:, None]
+        self.singular = self.singular | lost[:, None]
+
+
+class NormQueue:
+    """Norms of matrices that come step by step, taken of many at a time.
+
+    Each slot's matrices belong to one chain of products, whose leading direction settles: the next
+    power step starts where the last one ended.
+    """
+
+    def __init__(self, batch: int, slots: int, n: int) -> None:
+        self.right = np.full((batch, slots, n), 1.0 / np.sqrt(n))
+        self.waiting: list[tuple[Int[Array, " some"], Float[Array, "batch some n n"]]] = []
+        self.count = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether enough matrices wait."""
+        n = self.right.shape[-1]
+        return self.count >= max(1, min(MATRICES, MATRIX_BYTES // (8 * n * n)))
+
+    def put(self, slots: Int[Array, " some"], stack: Float[Array, "batch some n n"]) -> None:
+        """Let one step's matrices wait."""
+        self.waiting.append((slots, stack))
+        self.count += stack.shape[0] * stack.shape[1]
+
+    def take(self) -> list[tuple[Float[Array, "batch some"], Float[Array, "batch some"]]]:
+        """ln of the spectral and of the Frobenius norm, step by step; nothing waits any more."""
+        n = self.right.shape[-1]
+        flat = np.concatenate([stack.reshape(-1, n, n) for _, stack in self.waiting])
+        start = [self.right[:, slots].reshape(-1, n) for slots, _ in self.waiting]
+        norms, right = spectral_norms(flat, np.concatenate(start))
+        logs = log(np.stack([norms, np.linalg.norm(flat, axis=(1, 2))]))
+        results, place = [], 0
+        for slots, stack in self.waiting:
+            size, shape = stack.shape[0] * stack.shape[1], stack.shape[:2]
+            part = logs[:, place : place + size].reshape(2, *shape)
+            results.append((part[0], part[1]))
+            self.right[:, slots] = right[place : place + size].reshape(*shape, n)
+            place += size
+        self.waiting, self.count = [], 0
+        return results
+
+
+def _renewed(array: Array, kept: Bool[Array, " ends"], begin: bool) -> Array:
+    """Array along axis 1 without the entries not kept, and with an identity (or 0) if begun."""
+    rest = array if kept.all() else array[:, kept]
+    if not begin:
+        return rest
+    fresh = np.eye(array.shape[-1]) if array.ndim == 4 else np.zeros(())
+    shape = (array.shape[0], 1, *array.shape[2:])
+    return np.concatenate([rest, np.broadcast_to(fresh, shape).astype(array.dtype)], axis=1)
+
+
+def _unit_rows(
+    J: Float[Array, "batch n n"],
+) -> tuple[Float[Array, "batch n n"], Float[Array, "batch n"], Bool[Array, " batch"]]:
+    """Rows brought to unit length, the logarithms of their lengths, and exact rank losses.
+
+    Powers of two come out first, so that rows of 1e-300 keep their digits.
+    """
+    scaled, exponent = rescale(J[:, :, None, :])
+    rows = scaled[:, :, 0, :]
+    length = np.sqrt(np.vecdot(rows, rows))
+    lost = (length == 0.0).any(axis=1) | (np.abs(J).max(axis=1) == 0.0).any(axis=1)
+    safe = np.where(length == 0.0, 1.0, length)
+    return rows / safe[:, :, None], log(safe) + exponent * LOG_2, lost

@@ -1,0 +1,80 @@
+"""Activations: derivatives against independent differences, suprema, kinks, no cancellation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gradlab.cells.activations import ACTIVATIONS, activation
+from gradlab.errors import UnknownNameError
+
+AWAY_FROM_KINKS = np.concatenate([np.linspace(-6.0, 6.0, 241) + 0.0123, [-1e-3, 1e-3]])
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_derivative_equals_the_central_difference(name: str) -> None:
+    phi, step = activation(name), 1e-6
+    difference = (phi.function(AWAY_FROM_KINKS + step) - phi.function(AWAY_FROM_KINKS - step)) / (
+        2.0 * step
+    )
+    # Rounding of the difference is about 1e-16 * |phi| / step.
+    np.testing.assert_allclose(phi.derivative(AWAY_FROM_KINKS), difference, atol=2e-9)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_supremum_of_the_derivative_is_attained_and_never_passed(name: str) -> None:
+    phi = activation(name)
+    z = np.concatenate([np.linspace(-20.0, 20.0, 400_001), [0.0, math.sqrt(2.0)]])
+    largest = np.abs(phi.derivative(z)).max()
+    assert largest <= phi.sup_derivative * (1.0 + 1e-12)
+    assert largest >= phi.sup_derivative * (1.0 - 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "supremum"),
+    [
+        ("tanh", 1.0), ("relu", 1.0), ("leaky_relu", 1.0), ("identity", 1.0), ("hard_tanh", 1.0),
+        ("softplus", 1.0), ("softsign", 1.0), ("elu", 1.0), ("sigmoid", 0.25),
+        ("erf", 1.1283791671), ("gelu", 1.1289041452), ("silu", 1.0998393201),
+        ("selu", 1.7580993408),
+    ],
+)  # fmt: skip
+def test_gamma_a_has_its_known_value(name: str, supremum: float) -> None:
+    assert activation(name).sup_derivative == pytest.approx(supremum, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_far_tails_are_finite_and_quiet(name: str) -> None:
+    z = np.array([-1e4, -800.0, 800.0, 1e4])
+    phi = activation(name)
+    assert np.isfinite(phi.function(z)).all()
+    assert np.isfinite(phi.derivative(z)).all()
+
+
+def test_slope_of_tanh_does_not_cancel() -> None:
+    assert activation("tanh").derivative(np.array([19.1]))[0] == pytest.approx(
+        1.0280418219381e-16, rel=1e-12
+    )
+    assert 1.0 - np.tanh(19.1) ** 2 == 0.0  # what the cancelling form gives
+
+
+def test_slope_of_sigmoid_is_even_to_the_last_bit() -> None:
+    z = np.linspace(0.0, 700.0, 1001)
+    slope = activation("sigmoid").derivative
+    np.testing.assert_array_equal(slope(z), slope(-z))
+    assert slope(np.array([700.0]))[0] == pytest.approx(math.exp(-700.0), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "z", "slope"),
+    [("relu", 0.0, 0.0), ("leaky_relu", 0.0, 0.01), ("hard_tanh", 1.0, 0.0), ("elu", 0.0, 1.0)],
+)
+def test_kinks_follow_the_stated_convention(name: str, z: float, slope: float) -> None:
+    assert activation(name).derivative(np.array([z]))[0] == slope
+
+
+def test_an_unknown_activation_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'tanh'"):
+        activation("thanh")
