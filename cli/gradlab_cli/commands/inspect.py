@@ -1,0 +1,48 @@
+"""``gradlab inspect``: what the weights alone say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradlab as gl
+from gradlab_cli.console import Console
+from gradlab_cli.groups import MessageOptions
+from gradlab_cli.options import ModelArgument, NonlinearityOption
+from gradlab_cli.sources import load
+
+COLUMNS = {
+    "name": "recurrence",
+    "cell": "cell",
+    "layer": "layer",
+    "direction": "direction",
+    "hidden_size": "N",
+    "input_size": "D",
+    "gamma_w": "sigma_max",
+    "spectral_radius": "spectral radius",
+    "numerical_radius": "numerical radius",
+    "henrici": "Henrici",
+    "condition_number": "condition",
+}
+
+
+def inspect(
+    model: ModelArgument, *, nonlinearity: NonlinearityOption = None, messages: MessageOptions
+) -> None:
+    """List every recurrence in a model file with its norms; nothing is run."""
+    console = Console(as_json=messages.json, quiet=messages.quiet)
+    document = gl.inspect(load(model, nonlinearity=nonlinearity))
+    console.document(document)
+    console.table(tuple(COLUMNS.values()), [_row(entry) for entry in document["recurrences"]])
+    for assumption in document["assumptions"]:
+        console.note(f"assumed: {assumption}")
+
+
+def _row(entry: dict[str, Any]) -> list[str]:
+    return [cell(entry[key]) for key in COLUMNS]
+
+
+def cell(value: object) -> str:
+    """A number in seven digits; a dash where there is none."""
+    if value is None:
+        return "-"
+    return f"{value:.7g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,109 @@
+"""``gradlab report``: the numbers of a run, its figures, and one page about them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import typer
+
+import gradlab as gl
+from gradlab_cli.console import Console
+from gradlab_cli.groups import (
+    Group,
+    MeasureOptions,
+    MessageOptions,
+    RandomOptions,
+    SequenceOptions,
+    given,
+    option_name,
+)
+from gradlab_cli.options import (
+    ForceOption,
+    ReportFolderOption,
+    ReportPairsOption,
+    ReportSourceArgument,
+)
+from gradlab_cli.outputs import (
+    PAGE,
+    claim_file,
+    claim_folder,
+    copy_run,
+    keeping_numbers,
+    tell_failures,
+)
+from gradlab_cli.sources import measure
+from gradlab_cli.summary import verdict_lines
+
+
+def report(
+    source: ReportSourceArgument,
+    *,
+    sequence: SequenceOptions,
+    random: RandomOptions,
+    measurement: MeasureOptions,
+    output: ReportFolderOption = None,
+    force: ForceOption = False,
+    pairs: ReportPairsOption = True,
+    messages: MessageOptions,
+) -> None:
+    """Measure a scenario or a model and render it; render a saved run without measuring."""
+    console = Console(as_json=messages.json, quiet=messages.quiet)
+    if is_saved_run(source):
+        _refuse_settings(measurement, sequence, random)
+        folder = _saved_run(Path(source), output, force=force)
+    else:
+        folder = _required(output)
+        claim_folder(folder, force=force)
+        with console.working("measuring"):
+            dynamics = measure(source, random, sequence, measurement)
+        gl.save(dynamics, folder, pairs=pairs, force=force, argv=sys.argv)
+    from gradlab_reports import write_report
+
+    with keeping_numbers(folder) as failures, console.working("rendering"):
+        page = write_report(folder)
+    _tell(folder, page, console)
+    tell_failures(failures, folder)
+
+
+def is_saved_run(source: str) -> bool:
+    """Whether SOURCE is a folder; a scenario's name stays the scenario, ./NAME is the folder."""
+    return source not in gl.scenario_names() and Path(source).is_dir()
+
+
+def _required(output: Path | None) -> Path:
+    if output is None:
+        raise typer.BadParameter(
+            "names the folder of the report, and is missing", param_hint="--output"
+        )
+    return output
+
+
+def _refuse_settings(*groups: Group) -> None:
+    for group in groups:
+        for field in given(group):
+            raise typer.BadParameter(
+                "has no effect on a saved run, which is only rendered",
+                param_hint=option_name(field),
+            )
+
+
+def _saved_run(run: Path, output: Path | None, *, force: bool) -> Path:
+    """Folder to render into: the run itself, or a complete copy of its numbers."""
+    if output is None or output.resolve() == run.resolve():
+        claim_file(run / PAGE, force=force)
+        return run
+    claim_folder(output, force=force)
+    gl.load_run(run)
+    copy_run(run, output)
+    return output
+
+
+def _tell(folder: Path, page: Path, console: Console) -> None:
+    entries = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["recurrences"]
+    regimes = {entry["name"]: entry["regime"]["name"] for entry in entries}
+    console.document({"schema": 1, "run": str(folder), "page": str(page), "regimes": regimes})
+    console.text("\n".join([*verdict_lines(entries), str(page)]))
+    for assumption in dict.fromkeys(line for entry in entries for line in entry["assumptions"]):
+        console.note(f"assumed: {assumption}")

@@ -1,0 +1,145 @@
+"""Options that belong together, and the decorator that gives a command those of its groups."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, get_type_hints
+
+from gradlab_cli import options
+
+
+class Group(Protocol):
+    """Any dataclass whose fields are options."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomOptions:
+    """The shape of a random network; None where the library's default holds."""
+
+    recurrent: options.RecurrentOption = None
+    gain: options.GainOption = None
+    gamma: options.GammaOption = None
+    radius: options.RadiusOption = None
+    density: options.DensityOption = None
+    activation: options.ActivationOption = None
+    hidden_size: options.HiddenSizeOption = None
+    input_size: options.InputSizeOption = None
+    bias: options.BiasOption = None
+    bias_std: options.BiasStdOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceOptions:
+    """Where the sequences come from, and how their file is laid out."""
+
+    inputs: options.InputsOption = None
+    batch_first: options.BatchFirstOption = False
+    separator: options.SeparatorOption = ","
+    decimal: options.DecimalOption = "."
+    ragged: options.RaggedOption = False
+    columns: options.ColumnsOption = None
+    synthetic: options.SyntheticOption = None
+    length: options.LengthOption = None
+    batch: options.BatchOption = None
+    input_std: options.InputStdOption = None
+    initial_state: options.InitialStateOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions:
+    """What is measured, and how."""
+
+    nonlinearity: options.NonlinearityOption = None
+    anchors: options.AnchorsOption = "auto"
+    max_lag: options.MaxLagOption = None
+    threshold: options.ThresholdOption = 0.97
+    inclusive: options.InclusiveOption = False
+    block: options.BlockOption = 8
+    dtype: options.DtypeOption = "float64"
+    seed: options.SeedOption = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageOptions:
+    """What is written to stdout and stderr."""
+
+    json: options.JsonOption = False
+    quiet: options.QuietOption = False
+
+
+def given(group: Group) -> dict[str, Any]:
+    """Options of a group that differ from their defaults, by field name."""
+    return {
+        field.name: getattr(group, field.name)
+        for field in _fields(group)
+        if getattr(group, field.name) != field.default
+    }
+
+
+def option_name(field: str) -> str:
+    """The option as it is typed: ``bias_std`` is ``--bias-std``."""
+    return "--" + field.replace("_", "-")
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Command that takes each option of its option groups by itself.
+
+    Parameters
+    ----------
+    command
+        Function some of whose parameters are annotated with a group of this module.
+
+    Returns
+    -------
+    run
+        Same deed; its signature has the fields of each group in the group's place, which is the
+        form Typer reads.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, type[Group]] = {
+        name: parameter.annotation
+        for name, parameter in signature.parameters.items()
+        if _is_group(parameter.annotation)
+    }
+
+    @functools.wraps(command)
+    def run(**values: object) -> None:
+        bundles = {
+            name: group(**{field.name: values.pop(field.name) for field in _fields(group)})
+            for name, group in groups.items()
+        }
+        command(**values, **bundles)
+
+    parameters = list(_spread_parameters(signature))
+    run.__dict__["__signature__"] = signature.replace(parameters=parameters)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _spread_parameters(signature: inspect.Signature) -> Iterator[inspect.Parameter]:
+    for parameter in signature.parameters.values():
+        if not _is_group(parameter.annotation):
+            yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            continue
+        hints = get_type_hints(parameter.annotation, include_extras=True)
+        for field in _fields(parameter.annotation):
+            yield inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=hints[field.name],
+            )
+
+
+def _is_group(annotation: object) -> bool:
+    return isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
+
+
+def _fields(group: Group | type[Group]) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(group)

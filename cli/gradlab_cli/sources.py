@@ -1,0 +1,231 @@
+"""From SOURCE and the options to a network, its sequences, and the measured dynamics."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+import gradlab as gl
+from gradlab_cli.groups import MeasureOptions, RandomOptions, SequenceOptions, given, option_name
+
+if TYPE_CHECKING:
+    import numpy as np
+
+RANDOM = "random"
+HIDDEN_SIZE = 64
+INPUT_SIZE = 8
+LENGTH = 100
+BATCH = 8
+INPUT_STD = 0.5
+SYNTHETIC = ("synthetic", "length", "batch", "input_std")
+FILE_LAYOUT = ("separator", "decimal", "ragged", "columns")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A network, and the sequences it shall run on."""
+
+    source: str
+    network: gl.Network
+    sequences: gl.Sequences
+
+
+def measure(
+    source: str, random: RandomOptions, sequence: SequenceOptions, options: MeasureOptions
+) -> gl.GradientDynamics:
+    """Measured dynamics of what SOURCE names.
+
+    Parameters
+    ----------
+    source
+        Path of a model file, name of a scenario, or ``random``.
+    random, sequence, options
+        The command's options.
+
+    Returns
+    -------
+    dynamics
+        One record for each recurrence.
+
+    Raises
+    ------
+    GradlabError
+        If the source, a file or a setting is not what it should be.
+    typer.BadParameter
+        If an option does not go with the source.
+    """
+    end_times = anchors(options.anchors)
+    subject = resolve(source, random, sequence, options)
+    return gl.analyze(
+        subject.network,
+        subject.sequences.inputs,
+        lengths=subject.sequences.lengths,
+        initial_state=_initial_state(sequence.initial_state, subject.network),
+        anchors=end_times,
+        max_lag=options.max_lag,
+        threshold=options.threshold,
+        strict_threshold=not options.inclusive,
+        block=options.block,
+        seed=options.seed,
+        source=subject.source,
+        description=subject.sequences.description,
+        synthetic=subject.sequences.synthetic,
+        assumptions=subject.sequences.assumptions,
+    )
+
+
+def resolve(
+    source: str, random: RandomOptions, sequence: SequenceOptions, options: MeasureOptions
+) -> Subject:
+    """Network and sequences that SOURCE and the options name; nothing is measured yet."""
+    if source == RANDOM:
+        return _random_subject(random, sequence, options)
+    _refuse(given(random), f"shapes a random network, and SOURCE is {source}")
+    if source in gl.scenario_names():
+        return _scenario_subject(source, sequence, options)
+    path = Path(source)
+    if not path.exists() and path.name == source and not path.suffix:
+        raise _unknown_source(source)
+    return _model_subject(path, sequence, options)
+
+
+def anchors(text: str) -> str | int | list[int]:
+    """End times as the library takes them: a word, a number of them, or a comma list of times."""
+    if text in ("all", "last", "auto"):
+        return text
+    try:
+        times = [int(part) for part in text.split(",")]
+    except ValueError as error:
+        expected = "all, last, auto, a number of end times, or a comma list of end times"
+        raise typer.BadParameter(
+            f"{text!r} found, expected {expected}", param_hint="--anchors"
+        ) from error
+    return times if len(times) > 1 else times[0]
+
+
+def _random_subject(
+    random: RandomOptions, sequence: SequenceOptions, options: MeasureOptions
+) -> Subject:
+    _refuse(_nonlinearity(options), "belongs to a model file; a random network has --activation")
+    network_rng, input_rng = _generators(options.seed)
+    features = random.input_size or INPUT_SIZE
+    sequences = _sequences(sequence, features, input_rng)
+    shape = {"hidden_size": HIDDEN_SIZE, "input_size": sequences.inputs.shape[2], **given(random)}
+    cell = gl.VanillaCell.initialize(rng=network_rng, dtype=options.dtype, **shape)
+    return Subject(source=RANDOM, network=gl.Network.of(cell), sequences=sequences)
+
+
+def _scenario_subject(name: str, sequence: SequenceOptions, options: MeasureOptions) -> Subject:
+    _refuse(_nonlinearity(options), "belongs to a model file; a scenario has its own activation")
+    scenario = gl.scenario(name, seed=options.seed)
+    cell = replace(scenario.cell, dtype=options.dtype)
+    sequences = scenario.sequences
+    if sequence != SequenceOptions(initial_state=sequence.initial_state):
+        sequences = _sequences(sequence, cell.input_size, _generators(options.seed)[1])
+    return Subject(source=name, network=gl.Network.of(cell), sequences=sequences)
+
+
+def _model_subject(path: Path, sequence: SequenceOptions, options: MeasureOptions) -> Subject:
+    network = load(
+        path,
+        nonlinearity=options.nonlinearity,
+        batch_first=sequence.batch_first,
+        dtype=options.dtype,
+    )
+    features = network.recurrences[0].cell.input_size
+    sequences = _sequences(sequence, features, _generators(options.seed)[1])
+    return Subject(source=str(path), network=network, sequences=sequences)
+
+
+def load(path: Path, **settings: Any) -> gl.Network:
+    """Network in a model file; a folder is refused with the command that takes one."""
+    if path.is_dir():
+        raise gl.ModelFileError(
+            f"{path} is a folder, expected a model file; `gradlab report` renders the folder of a "
+            f"saved run"
+        )
+    return gl.load(path, **settings)
+
+
+def _sequences(options: SequenceOptions, features: int, rng: np.random.Generator) -> gl.Sequences:
+    if options.inputs is None:
+        _refuse(_among(options, FILE_LAYOUT), "says how the file of --inputs is laid out")
+        return _synthetic(options, features, rng)
+    _refuse(_among(options, SYNTHETIC), "shapes synthetic inputs, and --inputs names a file")
+    return gl.read_sequences(
+        options.inputs,
+        batch_first=options.batch_first,
+        separator=options.separator,
+        decimal=options.decimal,
+        ragged=options.ragged,
+        columns=options.columns.split(",") if options.columns else None,
+    )
+
+
+def _synthetic(options: SequenceOptions, features: int, rng: np.random.Generator) -> gl.Sequences:
+    return gl.synthetic_sequences(
+        options.synthetic or "gaussian",
+        length=options.length or LENGTH,
+        batch=options.batch or BATCH,
+        input_size=features,
+        rng=rng,
+        std=INPUT_STD if options.input_std is None else options.input_std,
+    )
+
+
+def _initial_state(path: Path | None, network: gl.Network) -> Any:
+    """What the library takes: one array, or arrays by the recurrence's name."""
+    if path is None:
+        return None
+    import numpy as np
+
+    try:
+        held = np.load(path, allow_pickle=False)
+        states = dict(held) if isinstance(held, np.lib.npyio.NpzFile) else held
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise gl.InputFileError(
+            f"{path} is no NumPy file: expected a state, .npy of shape (batch, N) or (N,), or "
+            f"such arrays by the recurrence's name, .npz"
+        ) from error
+    for name in states if isinstance(states, dict) else ():
+        if name not in network:
+            raise gl.unknown_name("recurrence", name, network)
+    return states
+
+
+def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+    """One stream for the weights and one for the inputs, so that neither moves the other."""
+    import numpy as np
+
+    weights, inputs = np.random.default_rng(seed).spawn(2)
+    return weights, inputs
+
+
+def _nonlinearity(options: MeasureOptions) -> dict[str, Any]:
+    return {name: value for name, value in given(options).items() if name == "nonlinearity"}
+
+
+def _among(options: SequenceOptions, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in given(options).items() if name in names}
+
+
+def _refuse(chosen: dict[str, Any], reason: str) -> None:
+    """A usage error for options that would have no effect, in place of ignoring them."""
+    if chosen:
+        raise typer.BadParameter(reason, param_hint=option_name(next(iter(chosen))))
+
+
+def _unknown_source(source: str) -> gl.UnknownNameError:
+    import difflib
+
+    known = [*gl.scenario_names(), RANDOM]
+    nearest = difflib.get_close_matches(source, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return gl.UnknownNameError(
+        f"unknown scenario {source!r}, and no file of that name: expected a model file, or one of "
+        f"{', '.join(known)}{hint}"
+    )

@@ -1,0 +1,117 @@
+"""The document ``summary.json`` as lines for people: the verdict first, then the evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+WIDTH = 13  # of the names before the evidence
+FORMATS = ("float16", "bfloat16", "float32", "float64")
+
+
+def summary_lines(summary: Mapping[str, Any]) -> list[str]:
+    """Lines that say what was found, recurrence by recurrence.
+
+    Parameters
+    ----------
+    summary
+        The document, as a saved run holds it: strict JSON, natural logarithms per step.
+
+    Returns
+    -------
+    lines
+        None is wrapped; the first of each recurrence is its verdict.
+    """
+    entries = summary["recurrences"]
+    evidence = [line for entry in entries for line in ("", entry["name"], *_evidence(entry))]
+    return [*verdict_lines(entries), *evidence]
+
+
+def verdict_lines(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One sentence for each recurrence, the same that its page opens with."""
+    from gradlab_reports.views import verdict
+
+    return [f"{entry['name']}: {verdict(entry)}" for entry in entries]
+
+
+def _evidence(entry: Mapping[str, Any]) -> Iterator[str]:
+    regime = entry["regime"]
+    low, high = _spelled(regime["rate_low"]), _spelled(regime["rate_high"])
+    yield _line("rate", f"{_spelled(regime['rate'])}, 95 % interval {low} to {high}")
+    yield _line("rule", regime["rule"])
+    if regime["contradicts"]:
+        yield _line("contradicts", regime["contradicts"])
+    if regime["transient_lag"]:
+        height = _spelled(regime["transient_height"])
+        yield _line(
+            "transient", f"rises by {height} nats, highest at lag {regime['transient_lag']}"
+        )
+    yield _line("weights", _weights(entry))
+    yield _line("reach", _reach(entry["horizon"]))
+    yield from (_line(*exit_) for exit_ in _exits(entry["horizon"]))
+    yield _line("saturation", _saturation(entry["saturation"]))
+    yield _line("bound slack", _slack(entry["slack"]))
+    yield _line("sequences", _sequences(entry["sequences"]))
+
+
+def _line(name: str, text: str) -> str:
+    return f"  {name.ljust(WIDTH)}{text}"
+
+
+def _weights(entry: Mapping[str, Any]) -> str:
+    sigma, radius = _spelled(entry["gamma_w"]), _spelled(entry["spectral_radius"])
+    sizes = f"N = {entry['hidden_size']}, D = {entry['input_size']}"
+    return f"sigma_max {sigma}, spectral radius {radius}, {entry['activation']}, {sizes}"
+
+
+def _reach(horizon: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"below {share} for good {_when(horizon[key], horizon['predicted'][key])}"
+        for key, share in (("lag_half", "1/2"), ("lag_1pct", "1 %"))
+    )
+
+
+def _exits(horizon: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Formats that the norm leaves, measured or predicted; nothing about those it never leaves."""
+    predicted = horizon["predicted"]
+    for way, measured, prefix in (
+        ("underflow", horizon, ""),
+        ("overflow", horizon["overflow"], "overflow_"),
+    ):
+        lags = {name: (measured[name], predicted[prefix + name]) for name in FORMATS}
+        left = [f"{name} {_when(*both)}" for name, both in lags.items() if both != (None, None)]
+        if left:
+            yield way, ", ".join(left)
+
+
+def _when(measured: int | None, predicted: int | None) -> str:
+    if measured is not None:
+        return f"from lag {measured}"
+    return "never" if predicted is None else f"from lag {predicted} (predicted)"
+
+
+def _saturation(saturation: Mapping[str, Any]) -> str:
+    share, mean = _spelled(saturation["saturated_share"]), _spelled(saturation["mean_derivative"])
+    return f"share {share} ({saturation['rule']}), mean derivative {mean}"
+
+
+def _slack(slack: Mapping[str, Any]) -> str:
+    parts = ", ".join(f"{cause} {_spelled(nats)}" for cause, nats in slack.items())
+    return f"{parts} (nats at the longest lag)"
+
+
+def _sequences(sequences: Mapping[str, Any]) -> str:
+    low, high = sequences["length_min"], sequences["length_max"]
+    steps = f"{low}" if low == high else f"{low} to {high}"
+    return f"{sequences['count']} of {steps} steps; {sequences['description']}"
+
+
+def _number(value: float | str | None) -> float:
+    """The float behind a value of strict JSON."""
+    return math.nan if value is None else float(value)
+
+
+def _spelled(value: float | str | None) -> str:
+    number = _number(value)
+    return "undefined" if math.isnan(number) else f"{number:.4g}"
