@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 from jaxtyping import Float, Int
 
 from gradlab.analysis.bounds import bound_ladder
@@ -30,11 +30,22 @@ from gradlab.records.dynamics import (
     RecurrenceDynamics,
     spectrum_summary,
 )
-from gradlab.records.strict import strict
+from gradlab.records.strict import strict as strict_json
 from gradlab.records.trajectory import Trajectory
 
 # Products that an automatic choice of end times may measure: about ten seconds at N = 64.
 AUTOMATIC_PAIRS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisSettings:
+    """What may be chosen of an analysis, see `analyze`."""
+
+    anchors: Anchors
+    max_lag: int | None
+    threshold: float
+    strict: bool
+    block: int
 
 
 def analyze(
@@ -46,7 +57,7 @@ def analyze(
     anchors: Anchors = "auto",
     max_lag: int | None = None,
     threshold: float = 0.97,
-    strict_threshold: bool = True,
+    strict: bool = True,
     block: int = 8,
     seed: int | None = None,
     source: str | None = None,
@@ -71,7 +82,7 @@ def analyze(
         many evenly spaced ones as keep the work small.
     max_lag
         Longest lag.
-    threshold, strict_threshold
+    threshold, strict
         Rule of the saturated share, see `saturation`.
     block
         Steps of a block of the bound ladder.
@@ -93,37 +104,30 @@ def analyze(
     """
     started = datetime.now(UTC)
     whole = network if isinstance(network, Network) else Network.of(network)
+    settings = AnalysisSettings(
+        anchors=anchors,
+        max_lag=max_lag,
+        threshold=threshold,
+        strict=strict,
+        block=block,
+    )
+    states = _states_by_name(whole, initial_state)
     with single_threaded_blas():
-        runs = rollout_network(
-            whole, inputs, initial_state=_states_by_name(whole, initial_state), lengths=lengths
-        )
-        settings: dict[str, Any] = {
-            "anchors": anchors,
-            "max_lag": max_lag,
-            "threshold": threshold,
-            "strict_threshold": strict_threshold,
-            "block": block,
-        }
+        runs = rollout_network(whole, inputs, initial_state=states, lengths=lengths)
         measured = {
             entry.name: _measure(entry, runs[entry.name], settings)
             for entry in whole.recurrences
             if entry.name in runs
         }
-    left_out = [
-        f"{entry.name} reads {entry.cell.input_size} features, the inputs have "
-        f"{np.shape(inputs)[2]}: not analyzed"
-        for entry in whole.recurrences
-        if entry.name not in runs
-    ]
     first = next(iter(runs.values()))
     return GradientDynamics(
         recurrences=measured,
         sequences=_sequences(first, description, synthetic),
-        assumptions=(*whole.assumptions, *assumptions, *left_out),
+        assumptions=(*whole.assumptions, *assumptions, *_left_out(whole, runs)),
         provenance=provenance(
             weights=_weights(whole),
             inputs={"inputs": first.inputs, "lengths": first.lengths},
-            settings=settings,
+            settings=asdict(settings),
             seed=seed,
             dtype=str(first.states.dtype),
             source=source or whole.source or None,
@@ -152,7 +156,7 @@ def inspect(network: Network | Cell) -> dict[str, Any]:
         described = _describe(entry)
         facts = {name: getattr(described, name) for name in described.__slots__}
         entries.append(facts | spectrum_summary(spectral_summary(entry.cell)))
-    document: dict[str, Any] = strict(
+    document: dict[str, Any] = strict_json(
         {
             "schema": SCHEMA,
             "source": whole.source,
@@ -176,35 +180,38 @@ def automatic_anchors(lengths: Int[Array, " batch"], n: int, max_lag: int | None
     return "all" if count >= longest else count
 
 
-def _measure(entry: Recurrence, run: Trajectory, settings: Mapping[str, Any]) -> RecurrenceDynamics:
-    cell, max_lag = entry.cell, settings["max_lag"]
-    anchors = settings["anchors"]
-    if anchors == "auto":
-        anchors = automatic_anchors(run.lengths, cell.state_size, max_lag)
-    elif len(end_times(run.steps, anchors)) == 0:
-        raise SettingError(f"anchors {anchors!r}: expected end times in 1..{run.steps}")
-    profile = jacobian_profile(cell, run, max_lag=max_lag, anchors=anchors)
-    ladder = bound_ladder(cell, run, profile=profile, block=settings["block"])
+def _measure(entry: Recurrence, run: Trajectory, settings: AnalysisSettings) -> RecurrenceDynamics:
+    cell = entry.cell
+    anchors = _anchors(settings, run, cell.state_size)
+    profile = jacobian_profile(cell, run, max_lag=settings.max_lag, anchors=anchors)
+    ladder = bound_ladder(cell, run, profile=profile, block=settings.block)
     spectrum = spectral_summary(cell)
     verdict = regime(profile, ladder, spectral_radius=spectrum.spectral_radius)
+    one_step = jacobian_profile(cell, run, max_lag=1, anchors="all", smallest=False)
     groups = profile.groups
+    median = groups.quantile(profile.log_norm, 0.5)
     return RecurrenceDynamics(
         description=_describe(entry),
         lengths=run.lengths,
         spectrum=spectrum,
-        saturation=saturation(
-            cell, run, threshold=settings["threshold"], strict=settings["strict_threshold"]
-        ),
+        saturation=saturation(cell, run, threshold=settings.threshold, strict=settings.strict),
         jacobians=profile,
         ladder=ladder,
-        step_log_norm=jacobian_profile(
-            cell, run, max_lag=1, anchors="all", smallest=False
-        ).log_norm,
+        step_log_norm=one_step.log_norm,
         regime=verdict,
-        horizon=precision_horizon(
-            groups.lag, groups.quantile(profile.log_norm, 0.5), verdict.rate, verdict.intercept
-        ),
+        horizon=precision_horizon(groups.lag, median, verdict.rate, verdict.intercept),
     )
+
+
+def _anchors(settings: AnalysisSettings, run: Trajectory, n: int) -> Anchors:
+    if settings.anchors == "auto":
+        return automatic_anchors(run.lengths, n, settings.max_lag)
+    if len(end_times(run.steps, settings.anchors)) == 0:
+        raise SettingError(
+            f"anchors {settings.anchors!r}: expected end times in 1..{run.steps}, the steps of the "
+            "longest sequence"
+        )
+    return settings.anchors
 
 
 def _describe(entry: Recurrence) -> RecurrenceDescription:
@@ -230,6 +237,16 @@ def _sequences(run: Trajectory, description: str, synthetic: bool) -> dict[str, 
         "synthetic": synthetic,
         "description": description,
     }
+
+
+def _left_out(network: Network, runs: Mapping[str, Trajectory]) -> list[str]:
+    """Sentences on the recurrences that read another number of features."""
+    features = next(iter(runs.values())).inputs.shape[2]
+    return [
+        f"{entry.name} is not analyzed: its stack does not read inputs of {features} features"
+        for entry in network.recurrences
+        if entry.name not in runs
+    ]
 
 
 def _weights(network: Network) -> dict[str, Array]:

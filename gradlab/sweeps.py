@@ -29,10 +29,11 @@ from gradlab.errors import (
     UnreachableTargetError,
     unknown_name,
 )
-from gradlab.linalg import single_threaded_blas, spectral_radius
+from gradlab.linalg import log, single_threaded_blas, spectral_radius
 from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
 from gradlab.records.sweep import PointProfile, PointResult, SweepResult
+from gradlab.records.trajectory import Trajectory
 
 CHUNKS_A_JOB = 8  # enough to even out the load, few enough to make overhead small
 STATUS = {DivergenceError: "diverged", UnreachableTargetError: "unreachable"}
@@ -221,6 +222,27 @@ def _outcome(settings: PointSettings) -> dict[str, Any]:
 def _measure(settings: PointSettings) -> dict[str, Any]:
     rng = random_stream(settings)
     cell = _cell(settings, rng)
+    run = _run(settings, cell, rng)
+    profile = jacobian_profile(cell, run, anchors=settings.anchors, smallest=False)
+    ladder = bound_ladder(cell, run, profile=profile, block=1)
+    verdict = regime(profile, ladder)
+    curve = _curve(profile, ladder)
+    horizon = precision_horizon(curve.lag, curve.log_norm_median, verdict.rate, verdict.intercept)
+    gamma_w, gamma_a = cell.gamma_factors()
+    measured = {
+        "gamma_w": gamma_w,
+        "spectral_radius": spectral_radius(cell.W_hh),
+        "rate": verdict.rate,
+        "rate_se": verdict.rate_se,
+        "bound_rate": float(log(np.asarray(gamma_w * gamma_a))),
+        "mean_field_rate": _mean_field_rate(settings, cell),
+        "saturated_share": saturation(cell, run, threshold=settings.threshold).saturated_share,
+        "horizon_1pct": np.nan if horizon.lag_1pct is None else float(horizon.lag_1pct),
+    }
+    return {"measured": measured, "regime": verdict.name, "profile": curve}
+
+
+def _run(settings: PointSettings, cell: VanillaCell, rng: np.random.Generator) -> Trajectory:
     sequences = synthetic_sequences(
         settings.synthetic,
         length=settings.length,
@@ -229,29 +251,7 @@ def _measure(settings: PointSettings) -> dict[str, Any]:
         rng=rng,
         std=settings.input_std,
     )
-    run = rollout(cell, sequences.inputs, lengths=sequences.lengths)
-    profile = jacobian_profile(cell, run, anchors=settings.anchors, smallest=False)
-    ladder = bound_ladder(cell, run, profile=profile, block=1)
-    verdict = regime(profile, ladder)
-    groups = profile.groups
-    horizon = precision_horizon(
-        groups.lag, groups.quantile(profile.log_norm, 0.5), verdict.rate, verdict.intercept
-    )
-    gamma_w, gamma_a = cell.gamma_factors()
-    with np.errstate(divide="ignore"):
-        bound_rate = float(np.log(gamma_w * gamma_a))
-    measured = {
-        "gamma_w": gamma_w,
-        "spectral_radius": spectral_radius(cell.W_hh),
-        "rate": verdict.rate,
-        "rate_se": verdict.rate_se,
-        "bound_rate": bound_rate,
-        "mean_field_rate": _mean_field_rate(settings, cell),
-        "saturated_share": saturation(cell, run, threshold=settings.threshold).saturated_share,
-        "horizon_1pct": np.nan if horizon.lag_1pct is None else float(horizon.lag_1pct),
-    }
-    curve = _curve(profile, ladder)
-    return {"measured": measured, "regime": verdict.name, "profile": curve}
+    return rollout(cell, sequences.inputs, lengths=sequences.lengths)
 
 
 def _cell(settings: PointSettings, rng: np.random.Generator) -> VanillaCell:
@@ -272,7 +272,11 @@ def _cell(settings: PointSettings, rng: np.random.Generator) -> VanillaCell:
 
 
 def _mean_field_rate(settings: PointSettings, cell: VanillaCell) -> float:
-    """Predicted rate of a large random network of the same entries; nan where theory has none."""
+    """Predicted rate of a large random network of the same entries; nan where theory has none.
+
+    Theory drives every unit with noise of its own; here the noise has the rank of the inputs, which
+    it forgives as long as there are several.
+    """
     ensemble = MEAN_FIELD_ENSEMBLES.get(settings.recurrent)
     noisy = settings.synthetic in ("gaussian", "white_noise", "zeros")
     if ensemble is None or settings.bias != 0.0 or not noisy:

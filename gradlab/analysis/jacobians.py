@@ -152,7 +152,7 @@ def _sweep(
             inverses.extend(linearization[k].matrix())
         if len(t):
             measured.put(t, k, products, inverses)
-        if measured.full or k == 0:
+        if measured.full or (k == 0 and measured.pairs):
             yield from measured.rows()
 
 

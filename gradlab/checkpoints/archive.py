@@ -127,7 +127,7 @@ def reading(path: Path, container: str) -> Iterator[None]:
         raise
     # Parsers of the standard library raise nearly every exception there is on damaged bytes.
     except Exception as error:
-        reason = " ".join(str(error).split())[:160] or type(error).__name__
+        reason = spoken(" ".join(str(error).split())) or type(error).__name__
         raise ModelFileError(
             f"{path} cannot be read as {container}: {reason}; the file is truncated or damaged, "
             "fetch it or save it again"

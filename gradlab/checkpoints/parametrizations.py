@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -31,6 +32,13 @@ PART = re.compile(
     rf"(?P<prefix>.*?)(?:parametrizations\.(?P<new>{WEIGHT})\..+|(?P<old>{WEIGHT})_(?:g|v|orig|u|raw))",
     re.ASCII,
 )
+
+
+class Weight(NamedTuple):
+    """A weight by the prefix of its layer and its own name."""
+
+    prefix: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,45 +76,53 @@ def effective_tensors(stored: Mapping[str, Array], names: Iterable[str]) -> Effe
     effective
         Everything stored, the weights of recurrent layers that are stored in parts as wholes.
     """
+    matches = {name: PART.fullmatch(name) for name in names}
+    parts_of: dict[Weight, set[str]] = {}
+    for name, match in matches.items():
+        if match is not None:
+            parts_of.setdefault(_weight(match), set()).add(name)
     readers: dict[str, Callable[[], Array]] = {}
     notes: dict[str, str] = {}
     unreadable: dict[str, str] = {}
-    for name in names:
-        match = PART.fullmatch(name)
+    for name, match in matches.items():
         if match is None:
             readers.setdefault(name, partial(stored.__getitem__, name))
             continue
-        prefix, weight = match["prefix"], match["new"] or match["old"]
-        recipe = _recipe(stored, prefix, weight)
-        target = _target(stored, prefix, weight)
+        weight = _weight(match)
+        recipe = _recipe(parts_of[weight], weight)
+        target = _target(stored, weight)
         if recipe is not None:
-            readers[target] = partial(_rebuild, stored, recipe, _parts(recipe, prefix, weight))
+            readers[target] = partial(_rebuild, stored, recipe, _parts(recipe, weight))
             notes[target] = f"{target} {recipe.note}"
         elif target not in stored:
             unreadable[target] = f"{target} has a parametrization that gradlab does not know"
     return EffectiveTensors(readers=readers, notes=notes, unreadable=unreadable)
 
 
-def _recipe(stored: Mapping[str, Array], prefix: str, weight: str) -> Recipe | None:
-    new_style = f"{prefix}parametrizations.{weight}."
-    nested = {name for name in stored if name.startswith(new_style)}
+def _weight(match: re.Match[str]) -> Weight:
+    return Weight(match["prefix"], match["new"] or match["old"])
+
+
+def _recipe(found: set[str], weight: Weight) -> Recipe | None:
+    """First recipe whose parts are all there; a nested parametrization must use up all it has."""
+    nested = {name for name in found if name.startswith(f"{weight.prefix}parametrizations.")}
     for recipe in RECIPES:
-        parts = _parts(recipe, prefix, weight)
-        if all(part in stored for part in parts) and nested <= set(parts):
+        parts = set(_parts(recipe, weight))
+        if nested <= parts <= found:
             return recipe
     return None
 
 
-def _parts(recipe: Recipe, prefix: str, weight: str) -> list[str]:
-    return [part.format(p=prefix, w=weight) for part in recipe.parts]
+def _parts(recipe: Recipe, weight: Weight) -> list[str]:
+    return [part.format(p=weight.prefix, w=weight.name) for part in recipe.parts]
 
 
-def _target(stored: Mapping[str, Array], prefix: str, weight: str) -> str:
+def _target(stored: Mapping[str, Array], weight: Weight) -> str:
     """Name of the whole weight; weight-drop wrappers keep the raw matrix one level above it."""
-    sibling = weight.replace("_hh", "_ih").replace("_hr", "_ih")
-    inside = f"{prefix}module."
-    wrapped = f"{inside}{sibling}" in stored and f"{prefix}{sibling}" not in stored
-    return f"{inside if wrapped else prefix}{weight}"
+    sibling = weight.name.replace("_hh", "_ih").replace("_hr", "_ih")
+    inside = f"{weight.prefix}module."
+    wrapped = f"{inside}{sibling}" in stored and f"{weight.prefix}{sibling}" not in stored
+    return f"{inside if wrapped else weight.prefix}{weight.name}"
 
 
 def _rebuild(stored: Mapping[str, Array], recipe: Recipe, names: Sequence[str]) -> Array:

@@ -52,11 +52,6 @@ class Sequences:
         object.__setattr__(self, INPUTS, close(cleared))
         object.__setattr__(self, LENGTHS, read_only(lengths, np.int64))
 
-    @property
-    def features(self) -> int:
-        """Features of a step, D."""
-        return int(self.inputs.shape[2])
-
 
 def read_sequences(
     path: str | os.PathLike[str],
@@ -167,11 +162,13 @@ def _array(
     if columns is not None:
         inputs = inputs[:, :, chosen_columns(columns, inputs.shape[2], None)]
     steps, batch = inputs.shape[:2]
+    lengths = np.full(batch, steps) if lengths is None else lengths
+    _require_fitting(inputs, lengths)
     equal = (f"{file.name} has {steps} steps and {batch} sequences: axes read as {layout} "
              "(option batch_first)",)  # fmt: skip
     return Sequences(
         inputs=inputs.astype(np.float64),
-        lengths=np.full(batch, steps) if lengths is None else lengths,
+        lengths=lengths,
         description=f"{file.name}, axes {layout}",
         assumptions=equal if array.ndim == 3 and steps == batch else (),
     )

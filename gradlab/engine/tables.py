@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TextIO, TypeAlias
 
 import numpy as np
 
@@ -116,6 +116,9 @@ def read_table(path: Path, style: TableStyle) -> Table:
         If a number is NaN or infinite.
     """
     first, *rest = _lines(path, style)
+    for line in (first, *rest):
+        if line.blank:
+            raise InputFileError(f"{path}, line {line.number} is empty: expected a row of numbers")
     headed = not any(_is_numeric(cell, style) for cell in first.cells)
     rows = rest if headed else [first, *rest]
     if not rows:
@@ -210,7 +213,7 @@ def _lines(path: Path, style: TableStyle) -> list[Line]:
     """Rows as text up to the last one with content."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            lines = list(_parsed(path, csv.reader(stream, delimiter=style.separator), style))
+            lines = list(_parsed(path, stream, style))
     except UnicodeDecodeError as error:
         raise InputFileError(
             f"{path} is not UTF-8 text (byte {error.start}): expected .npy, .npz or a text table"
@@ -224,19 +227,17 @@ def _lines(path: Path, style: TableStyle) -> list[Line]:
     return lines
 
 
-def _parsed(path: Path, reader: Iterator[list[str]], style: TableStyle) -> Iterator[Line]:
-    number = 0
+def _parsed(path: Path, stream: TextIO, style: TableStyle) -> Iterator[Line]:
+    reader = csv.reader(stream, delimiter=style.separator, strict=True)
     try:
         for record in reader:
-            number += 1
             cells = [cell.strip() for cell in record]
             if style.separator == " ":
                 cells = [cell for cell in cells if cell]
-            yield Line(number, cells)
+            yield Line(reader.line_num, cells)
     except csv.Error as error:
-        raise InputFileError(
-            f"{path}, line {number + 1}: {error}; expected a text table"
-        ) from error
+        line = max(reader.line_num, 1)
+        raise InputFileError(f"{path}, line {line}: {error}; expected a text table") from error
 
 
 def _is_numeric(cell: str, style: TableStyle) -> bool:

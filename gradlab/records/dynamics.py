@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,7 +128,7 @@ class GradientDynamics:
     def __post_init__(self) -> None:
         """Freeze the mappings."""
         for name in ("recurrences", "sequences"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+            object.__setattr__(self, name, dict(getattr(self, name)))
 
     def __getitem__(self, name: str) -> RecurrenceDynamics:
         """Measurements of the recurrence of that name."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +48,7 @@ class BoundLadder:
         for name in ("sequence", "t", "k", "lag"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
         rungs = {name: read_only(values) for name, values in self.rungs.items()}
-        object.__setattr__(self, "rungs", MappingProxyType(rungs))
+        object.__setattr__(self, "rungs", rungs)
 
     def medians(self, rung: str) -> Float[Array, " lags"]:
         """Median over the pairs of every lag, nats; nan where the cell has no such rung."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,7 +56,7 @@ class GateSaturation:
         for name in names:
             object.__setattr__(self, name, read_only(getattr(self, name)))
         steps = {name: read_only(values) for name, values in self.steps.items()}
-        object.__setattr__(self, "steps", MappingProxyType(steps))
+        object.__setattr__(self, "steps", steps)
 
     @property
     def saturated_share(self) -> float:
@@ -73,7 +72,7 @@ class SaturationProfile:
 
     def __post_init__(self) -> None:
         """Freeze the mapping."""
-        object.__setattr__(self, "gates", MappingProxyType(dict(self.gates)))
+        object.__setattr__(self, "gates", dict(self.gates))
 
     @property
     def saturated_share(self) -> float:

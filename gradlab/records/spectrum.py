@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,7 +46,7 @@ class SpectralSummary:
 
     def __post_init__(self) -> None:
         """Freeze the mapping."""
-        object.__setattr__(self, "gates", MappingProxyType(dict(self.gates)))
+        object.__setattr__(self, "gates", dict(self.gates))
 
     @property
     def only(self) -> MatrixSpectrum | None:
