@@ -1,0 +1,221 @@
+"""Reports and figures from saved files: read, draw, write; nothing is measured here."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import gradlab as gl
+from gradlab_reports.catalog import KINDS, RUN_KINDS, SWEEP_KINDS, FigureKind
+from gradlab_reports.drawing import Drawing, draw, failed, plot_function
+from gradlab_reports.loading import RunTables, load_frame
+from gradlab_reports.run_folder import RunFolder, open_run
+
+logger = logging.getLogger("gradlab_reports")
+
+FORMATS = ("png", "svg", "pdf")
+
+
+def write_report(folder: Path) -> Path:
+    """Add figures and a page to a run folder.
+
+    Parameters
+    ----------
+    folder
+        A complete run folder; ``figures/`` and ``report.html`` in it are written anew.
+
+    Returns
+    -------
+    page
+        Path of ``report.html``: one file that needs nothing else, below two megabytes. A figure
+        that cannot be drawn is logged and named on the page; the rest of the page stands.
+
+    Raises
+    ------
+    gl.RunFolderError
+        If the folder is not a complete run.
+    gl.OutputError
+        If it cannot be written to.
+    """
+    from gradlab_reports.page import page_text
+
+    run = open_run(Path(folder))
+    data = RunTables(run.path, RUN_KINDS)
+    drawings = _draw_run(run, data)
+    with _writing(run.path):
+        (run.path / "figures").mkdir(exist_ok=True)
+        for row in drawings.values():
+            for drawing in row:
+                drawing.save(run.path / "figures")
+    page = run.path / "report.html"
+    _write(page, page_text(run, drawings, data).encode("utf-8"))
+    return page
+
+
+def write_figure(
+    source: Path,
+    kind: str,
+    output: Path,
+    *,
+    recurrence: str | None = None,
+    force: bool = False,
+) -> Path:
+    """Draw one figure from saved numbers.
+
+    Parameters
+    ----------
+    source
+        A run or sweep folder, or the CSV file that the kind is drawn from.
+    kind
+        One of `figure_kinds`.
+    output
+        File to write; its suffix is ``.png``, ``.svg`` or ``.pdf``.
+    recurrence
+        Which recurrence of the run; may be left out where there is one only.
+    force
+        Whether an existing file may be replaced.
+
+    Returns
+    -------
+    output
+        The path written.
+
+    Raises
+    ------
+    gl.UnknownNameError
+        If there is no such kind, format or recurrence.
+    gl.OutputError
+        If the output exists and ``force`` is off, or cannot be written.
+    gl.RunFolderError
+        If the source does not hold what the kind is drawn from.
+    gl.SettingError
+        If there are several recurrences and none was chosen.
+    """
+    output = Path(output)
+    if kind not in KINDS:
+        raise gl.unknown_name("figure kind", kind, KINDS)
+    suffix = output.suffix.lower().removeprefix(".")
+    if suffix not in FORMATS:
+        raise gl.unknown_name("figure format", suffix, FORMATS)
+    if output.exists() and not force:
+        raise gl.OutputError(f"{output} exists: choose another name or pass --force")
+    frame = load_frame(Path(source), KINDS[kind], recurrence)
+    from gradlab_reports.canvas import figure_of, rendered
+
+    figure = figure_of(plot_function(KINDS[kind])(frame))
+    _write(output, rendered(figure, suffix))
+    return output
+
+
+def write_sweep_figures(folder: Path) -> list[Path]:
+    """Draw the figures of a sweep into its folder.
+
+    Parameters
+    ----------
+    folder
+        A folder with ``sweep.csv`` and ``sweep_profiles.csv``.
+
+    Returns
+    -------
+    paths
+        The files written below ``figures/``; a figure that cannot be drawn is logged and left out.
+
+    Raises
+    ------
+    gl.RunFolderError
+        If the folder is not there.
+    gl.OutputError
+        If it cannot be written to.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise gl.RunFolderError(
+            f"{folder} is not a folder: expected one as written by gradlab sweep -o"
+        )
+    drawings = [_draw_sweep(folder, kind) for kind in SWEEP_KINDS]
+    with _writing(folder):
+        (folder / "figures").mkdir(exist_ok=True)
+        return [path for drawing in drawings for path in drawing.save(folder / "figures")]
+
+
+def _draw_sweep(folder: Path, kind: FigureKind) -> Drawing:
+    try:
+        frame = load_frame(folder, kind)
+    except gl.GradlabError as error:
+        logger.warning("figure %s could not be drawn: %s", kind.name, error)
+        return failed(kind, kind.name, error)
+    return draw(kind, frame, kind.name, prefix=kind.module)
+
+
+def _draw_run(run: RunFolder, data: RunTables) -> dict[str, list[Drawing]]:
+    names = [str(entry["name"]) for entry in run.recurrences]
+    endings = file_endings(names)
+    kinds = [kind for kind in RUN_KINDS if run.has(kind.table)]
+    return {
+        name: [_draw_one(data, kind, name, endings[name], f"r{index}") for kind in kinds]
+        for index, name in enumerate(names)
+    }
+
+
+def _draw_one(data: RunTables, kind: FigureKind, name: str, ending: str, anchor: str) -> Drawing:
+    stem = f"{kind.name}{ending}"
+    try:
+        frame = data.frame(kind.table, name)
+    except gl.GradlabError as error:
+        logger.warning("figure %s could not be drawn: %s", stem, error)
+        return failed(kind, stem, error)
+    return draw(kind, frame, stem, prefix=f"{anchor}{kind.module}")
+
+
+def file_endings(names: list[str]) -> dict[str, str]:
+    """Endings that tell the files of several recurrences apart, whatever their names hold.
+
+    Parameters
+    ----------
+    names
+        Names of the recurrences, from a file that is not to be trusted.
+
+    Returns
+    -------
+    endings
+        By name: nothing for a single recurrence, else letters, digits, dots and dashes.
+    """
+    if len(names) == 1:
+        return {names[0]: ""}
+    endings: dict[str, str] = {}
+    for index, name in enumerate(names):
+        safe = re.sub(r"[^A-Za-z0-9.]+", "-", name)[:60].strip("-.") or "recurrence"
+        taken = safe.lower() in {ending[1:].lower() for ending in endings.values()}
+        endings[name] = f"-{safe}-{index}" if taken else f"-{safe}"
+    return endings
+
+
+@contextmanager
+def _writing(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise gl.OutputError(
+            f"{place} cannot be written to ({error.strerror or error}): choose a writable place "
+            "with room on the disk"
+        ) from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file wholly or not at all."""
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise

@@ -1,0 +1,90 @@
+"""Figures without pyplot: made on an Agg canvas, saved as equal bytes for equal input."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from gradlab_reports.style import RC
+
+PNG_DPI = 200
+METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None},
+}
+
+
+def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the axes as given, or the only axes of a new figure of so many inches."""
+    if ax is not None:
+        return ax
+    # Readers' fonts may be a little wider than the ones measured here.
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
+    figure = Figure(figsize=size, layout=layout)
+    FigureCanvasAgg(figure)
+    return figure.add_subplot()
+
+
+def figure_of(ax: Axes) -> Figure:
+    """Return the whole figure that holds the axes."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None  # axes made here are never removed from their figure
+    return figure
+
+
+def rendered(figure: Figure, suffix: str, dpi: int = PNG_DPI) -> bytes:
+    """Render a figure.
+
+    Parameters
+    ----------
+    figure
+        Any figure; it stays usable.
+    suffix
+        ``png``, ``svg`` or ``pdf``, without the dot.
+    dpi
+        Dots per inch of a PNG and of images inside an SVG or PDF.
+
+    Returns
+    -------
+    content
+        The bytes of the file, without a date, equal for equal figures.
+    """
+    stream = io.BytesIO()
+    with mpl.rc_context(RC):
+        figure.savefig(stream, format=suffix, dpi=dpi, metadata=METADATA[suffix])
+    return stream.getvalue()
+
+
+def inline_svg(content: bytes, prefix: str) -> str:
+    """Make an SVG file fit to stand inside a page beside others.
+
+    Parameters
+    ----------
+    content
+        An SVG as rendered.
+    prefix
+        Put before every id, so that no two pictures of a page share one; letters and digits.
+
+    Returns
+    -------
+    markup
+        The ``<svg>`` element: no declaration, no metadata, no fixed size, no addresses.
+    """
+    markup = content.decode("utf-8")
+    markup = markup[markup.index("<svg") :]
+    markup = re.sub(r"<metadata>.*?</metadata>", "", markup, flags=re.DOTALL)
+    markup = re.sub(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", "", markup, count=1, flags=re.S)
+    head, separator, body = markup.partition(">")
+    head = re.sub(r'\s(?:width|height|version|xmlns(?::\w+)?)="[^"]*"', "", head)
+    body = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', body)
+    body = re.sub(r'xlink:href="#([^"]+)"', rf'xlink:href="#{prefix}-\1"', body)
+    body = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", body)
+    return f'{head} aria-hidden="true" focusable="false"{separator}{body.strip()}'

@@ -1,0 +1,110 @@
+"""Every kind of figure by name: light, so that a command can list the kinds without drawing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureKind:
+    """Where a kind of figure is drawn, and from what.
+
+    The module ``gradlab_reports.figures.<module>`` holds ``plot_<module>``, ``caption`` and
+    ``finding``.
+    """
+
+    name: str
+    module: str
+    table: str
+    columns: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    wide: bool = False
+
+
+_PROFILE_BOUNDS = (
+    "log_bound_gamma",
+    "log_bound_saturation",
+    "log_bound_onestep",
+    "log_bound_blocks",
+)
+
+# In the order of a report's page.
+RUN_KINDS = (
+    FigureKind(
+        name="decay",
+        module="decay",
+        table="lag_profile.csv",
+        columns=("lag", "log_norm_median"),
+        optional=(
+            "log_norm_min",
+            "log_norm_q05",
+            "log_norm_q95",
+            "log_norm_max",
+            *_PROFILE_BOUNDS,
+        ),
+        wide=True,
+    ),
+    FigureKind(
+        name="ladder",
+        module="ladder",
+        table="lag_profile.csv",
+        columns=("lag", "log_norm_median", "log_bound_onestep"),
+        optional=("log_bound_gamma", "log_bound_saturation", "log_bound_blocks"),
+    ),
+    FigureKind(
+        name="pairs",
+        module="pairs",
+        table="pairs.csv",
+        columns=("t", "k", "log_norm"),
+        optional=("sequence",),
+    ),
+    FigureKind(
+        name="spectrum",
+        module="spectrum",
+        table="spectrum.csv",
+        columns=("singular_value", "eigenvalue_re", "eigenvalue_im"),
+        optional=("gate",),
+    ),
+    FigureKind(
+        name="singular-values",
+        module="singular_values",
+        table="spectrum.csv",
+        columns=("index", "singular_value"),
+        optional=("gate",),
+    ),
+    FigureKind(
+        name="saturation",
+        module="saturation",
+        table="steps.csv",
+        columns=(
+            "t",
+            "derivative_mean",
+            "derivative_q05",
+            "derivative_q95",
+            "derivative_max",
+            "saturated_share",
+        ),
+    ),
+)
+
+SWEEP_KINDS = (
+    FigureKind(
+        name="rate",
+        module="sweep_rate",
+        table="sweep.csv",
+        columns=("gamma_w", "rate", "bound_rate"),
+    ),
+    FigureKind(
+        name="decay-by-gamma",
+        module="sweep_decay",
+        table="sweep_profiles.csv",
+        columns=("point", "lag", "log_norm_median", "log_bound_gamma"),
+    ),
+)
+
+KINDS = {kind.name: kind for kind in (*RUN_KINDS, *SWEEP_KINDS)}
+
+
+def figure_kinds() -> tuple[str, ...]:
+    """Names of all figures, those of a run first, then those of a sweep."""
+    return tuple(KINDS)

@@ -1,0 +1,124 @@
+"""Saturation over time: the activation's derivative, and the share of saturated units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
+
+from gradlab_reports.canvas import axes_or_new, figure_of
+from gradlab_reports.frames import column, thinned, title_of
+from gradlab_reports.labels import EndLabel, write_end_labels
+from gradlab_reports.spelling import plain, share
+from gradlab_reports.style import MEASURED, SKY, styled
+from gradlab_reports.ticks import count_in_wholes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+SIZE = (5.4, 4.4)
+MAX_INK, SHARE_INK = "#8a5f00", "#96457a"
+
+
+@styled
+def plot_saturation(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw the derivative of the activation at every step, and the share of saturated units.
+
+    Parameters
+    ----------
+    frame
+        Columns of ``steps.csv`` for one recurrence, rows of several sequences together.
+    ax
+        Axes to draw on, split in two; a new figure without pyplot when None.
+
+    Returns
+    -------
+    ax
+        The upper axes: time in steps against phi' (mean over units and sequences, band of the
+        median 5 and 95 % quantiles, maximum). Below it the mean share of saturated units.
+    """
+    upper, lower = _split(axes_or_new(ax, SIZE))
+    steps = _over_sequences(frame)
+    labels = _draw_derivatives(upper, steps)
+    lower.plot(steps["t"], 100.0 * column(steps, "saturated_share"), color=SHARE_INK, linewidth=1.2)
+    lower.fill_between(
+        steps["t"], 0.0, 100.0 * column(steps, "saturated_share"), color="#CC79A7", alpha=0.3, lw=0
+    )
+    lower.set_ylim(0.0, 100.0)
+    lower.set_yticks([0, 50, 100])
+    upper.set_ylim(0.0, max(1.04 * upper.dataLim.y1, 1e-3))
+    upper.tick_params(labelbottom=False)
+    lower.set_xlim(steps["t"].iloc[0], max(steps["t"].iloc[-1], steps["t"].iloc[0] + 1))
+    count_in_wholes(lower.xaxis)
+    lower.set_xlabel("time t (steps)")
+    lower.set_ylabel("saturated\nunits (%)")
+    upper.set_ylabel(r"derivative $\varphi'(z_t)$")
+    title_of(upper, "Saturation over time", frame)
+    write_end_labels(upper, labels)
+    return upper
+
+
+def caption() -> str:
+    """Say how to read the figure."""
+    return (
+        "Above: the derivative of the activation, by which every step back in time multiplies a "
+        "unit's gradient: mean over units and sequences, band of 5 to 95 % of the units, and the "
+        "largest seen (the observed γ_a of the bound). Below: the share of units that the rule "
+        "of this run calls saturated."
+    )
+
+
+def finding(frame: pd.DataFrame) -> str:
+    """State what the figure shows, for those who cannot see it."""
+    steps = _over_sequences(frame)
+    return (
+        f"The mean derivative lies between {plain(float(steps['derivative_mean'].min()))} and "
+        f"{plain(float(steps['derivative_mean'].max()))} over {len(steps)} steps, its maximum "
+        f"reaches {plain(float(steps['derivative_max'].max()))}; on average "
+        f"{share(float(steps['saturated_share'].mean()))} of the units are saturated."
+    )
+
+
+def _over_sequences(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a step: what the sequences have in the middle, and their largest."""
+    by_time = frame.groupby("t", sort=True)
+    return by_time.agg(
+        derivative_mean=("derivative_mean", "mean"),
+        derivative_q05=("derivative_q05", "median"),
+        derivative_q95=("derivative_q95", "median"),
+        derivative_max=("derivative_max", "max"),
+        saturated_share=("saturated_share", "mean"),
+    ).reset_index()
+
+
+def _split(ax: Axes) -> tuple[Axes, Axes]:
+    """Give the upper part of the axes' place to them and the rest to new ones."""
+    figure = figure_of(ax)
+    spec = ax.get_subplotspec()
+    if spec is None:
+        box = ax.get_position()
+        edges = {"left": box.x0, "right": box.x1, "bottom": box.y0, "top": box.y1}
+        spec = GridSpec(1, 1, figure=figure, **edges)[0]
+    parts = GridSpecFromSubplotSpec(2, 1, subplot_spec=spec, height_ratios=(3.0, 1.0))
+    ax.set_subplotspec(parts[0])
+    return ax, figure.add_subplot(parts[1], sharex=ax)
+
+
+def _draw_derivatives(ax: Axes, steps: pd.DataFrame) -> list[EndLabel]:
+    shown = thinned(steps, "derivative_mean")
+    t = shown["t"]
+    low, high = column(shown, "derivative_q05"), column(shown, "derivative_q95")
+    ax.fill_between(t, low, high, color=SKY, alpha=0.35, lw=0)
+    mark: dict[str, Any] = {"markevery": max(1, len(shown) // 40), "markersize": 3.2}
+    ax.plot(t, shown["derivative_mean"], color=MEASURED, linewidth=1.3, marker="o", **mark)
+    ax.plot(t, shown["derivative_max"], color=MAX_INK, linewidth=0.9, marker="^", **mark)
+    last = shown.iloc[-1]
+    return [
+        EndLabel(height=float(last["derivative_max"]), text=r"largest = $\gamma_a$", color=MAX_INK),
+        EndLabel(
+            height=float(last["derivative_mean"]),
+            text="mean over units\n(band: 5–95 %)",
+            color=MEASURED,
+        ),
+    ]

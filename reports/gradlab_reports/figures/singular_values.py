@@ -1,0 +1,116 @@
+"""Singular values of the recurrent matrix, the largest being the gamma_w of the bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradlab_reports.canvas import axes_or_new
+from gradlab_reports.figures.spectrum import gates_of
+from gradlab_reports.frames import column, title_of
+from gradlab_reports.spelling import plain
+from gradlab_reports.style import FAINT, MEASURED, SERIES, SERIES_MARKERS, styled
+from gradlab_reports.ticks import count_in_wholes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+SIZE = (5.4, 3.7)
+MAX_MARKERS = 300
+SIGMA_INK = "#b34f00"
+
+
+@styled
+def plot_singular_values(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw the singular values in falling order.
+
+    Parameters
+    ----------
+    frame
+        Columns of ``spectrum.csv`` for one recurrence; gates, if any, in colors of their own.
+    ax
+        Axes to draw on; a new figure without pyplot when None.
+
+    Returns
+    -------
+    ax
+        The axes: place in the order against singular value, both without unit; a line at 1.
+    """
+    ax = axes_or_new(ax, SIZE)
+    gates = gates_of(frame)
+    for gate, color, marker in zip(gates, SERIES, SERIES_MARKERS, strict=False):
+        rows = frame[frame["gate"] == gate] if len(gates) > 1 else frame
+        values = np.sort(column(rows, "singular_value"))[::-1]
+        every = max(1, len(values) // MAX_MARKERS)
+        ax.plot(
+            np.arange(1, len(values) + 1),
+            values,
+            color=color if len(gates) > 1 else MEASURED,
+            marker=marker,
+            markersize=3.4,
+            markevery=every,
+            linewidth=0.8,
+            label=gate,
+        )
+    _draw_lines(ax, frame, gates)
+    ax.set_ylim(0.0, 1.1 * max(float(column(frame, "singular_value").max()), 1e-300))
+    ax.set_xlim(left=0.0)
+    count_in_wholes(ax.xaxis)
+    ax.set_xlabel("place in falling order")
+    ax.set_ylabel("singular value (factor per step)")
+    title_of(ax, "Singular values of the recurrent matrix", frame)
+    if len(gates) > 1:
+        ax.legend(title="gate")
+    return ax
+
+
+def caption() -> str:
+    """Say how to read the figure."""
+    return (
+        "Each value is how much the matrix alone stretches one direction in one step. The largest "
+        "is γ_w, the base of the bound γ_w^l; all the others are why the bound is seldom reached. "
+        "Values all at 1 are an orthogonal matrix, which keeps every gradient's length."
+    )
+
+
+def finding(frame: pd.DataFrame) -> str:
+    """State what the figure shows, for those who cannot see it."""
+    values = column(frame, "singular_value")
+    return (
+        f"{len(values)} singular values from {plain(float(values.max()))} down to "
+        f"{plain(float(values.min()))}; {int((values > 1.0).sum())} are larger than 1."
+    )
+
+
+def _draw_lines(ax: Axes, frame: pd.DataFrame, gates: list[str]) -> None:
+    ax.axhline(1.0, color="#5f6368", linewidth=0.9, zorder=1)
+    if len(gates) > 1:
+        return
+    largest = float(column(frame, "singular_value").max())
+    ax.annotate(
+        rf"$\gamma_w = \sigma_\max = $ {plain(largest)}",
+        xy=(1, largest),
+        xytext=(7, 4),
+        textcoords="offset points",
+        va="bottom",
+        fontsize=8.5,
+        color=SIGMA_INK,
+    )
+    mark: dict[str, Any] = {
+        "markersize": 6,
+        "markerfacecolor": "none",
+        "markeredgecolor": SIGMA_INK,
+    }
+    ax.plot([1], [largest], marker="D", linestyle="none", **mark)
+    ax.text(
+        0.99,
+        1.0,
+        "1: length kept",
+        transform=ax.get_yaxis_transform(),
+        ha="right",
+        va="bottom",
+        fontsize=7.5,
+        color=FAINT,
+    )

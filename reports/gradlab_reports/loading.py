@@ -1,0 +1,109 @@
+"""The frame that a kind of figure draws, from a run folder, a sweep folder or straight a CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import gradlab as gl
+from gradlab_reports.catalog import FigureKind
+from gradlab_reports.run_folder import one_recurrence, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ADVICE = {
+    "pairs.csv": "analyze the network with --pairs to have it",
+    "sweep.csv": "expected a folder as written by gradlab sweep -o",
+    "sweep_profiles.csv": "expected a folder as written by gradlab sweep -o",
+}
+
+
+def load_frame(source: Path, kind: FigureKind, recurrence: str | None = None) -> pd.DataFrame:
+    """Read what a figure draws.
+
+    Parameters
+    ----------
+    source
+        A run or sweep folder, or the CSV file that this kind is drawn from.
+    kind
+        The kind of figure.
+    recurrence
+        Which recurrence; None where the table holds one only.
+
+    Returns
+    -------
+    frame
+        The table's rows of that recurrence.
+
+    Raises
+    ------
+    gl.RunFolderError
+        If the file is missing or does not fit the kind.
+    gl.SettingError
+        If the recurrence must be chosen; ``gl.UnknownNameError`` if it does not exist.
+    """
+    path = table_path(Path(source), kind)
+    # A sweep's tables are small, and which of its columns were swept is not known beforehand.
+    everything = kind.table.startswith("sweep")
+    table = read_table(path, kind.columns, None if everything else kind.optional)
+    table = one_recurrence(table, recurrence, path)
+    return _with_gamma(table, path) if kind.table == "sweep_profiles.csv" else table
+
+
+def table_path(source: Path, kind: FigureKind) -> Path:
+    """Return the file that a kind is drawn from; it exists, else ``gl.RunFolderError``."""
+    if source.is_file():
+        return source
+    if not source.exists():
+        raise gl.RunFolderError(f"{source} does not exist: expected a run folder or {kind.table}")
+    path = source / kind.table
+    if not path.is_file():
+        advice = ADVICE.get(kind.table, "expected a folder as written by gradlab analyze -o")
+        raise gl.RunFolderError(
+            f"{source} holds no {kind.table}, the source of the figure {kind.name!r}: {advice}"
+        )
+    return path
+
+
+def _with_gamma(profiles: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Add each point's spectral norm, from the table of points beside the profiles."""
+    beside = path.parent / "sweep.csv"
+    if not beside.is_file():
+        raise gl.RunFolderError(
+            f"{path.parent} holds no sweep.csv beside {path.name}: {ADVICE['sweep.csv']}"
+        )
+    points = read_table(beside, ("gamma_w",))
+    if "point" not in points.columns:
+        points = points.assign(point=range(len(points)))
+    if "gamma" not in points.columns:
+        points = points.assign(gamma=points["gamma_w"])
+    return profiles.merge(points[["point", "gamma", "gamma_w"]], on="point", how="left")
+
+
+class RunTables:
+    """The tables of one run, each read once with the columns that its figures draw."""
+
+    def __init__(self, folder: Path, kinds: Sequence[FigureKind]) -> None:
+        self._folder = folder
+        self._kinds = kinds
+        self._read: dict[str, pd.DataFrame | gl.GradlabError] = {}
+
+    def frame(self, table: str, recurrence: str) -> pd.DataFrame:
+        """Rows of one recurrence; what is wrong with the file is raised at every asking."""
+        if table not in self._read:
+            try:
+                self._read[table] = self._load(table)
+            except gl.GradlabError as error:
+                self._read[table] = error
+        found = self._read[table]
+        if isinstance(found, gl.GradlabError):
+            raise found
+        return one_recurrence(found, recurrence, self._folder / table)
+
+    def _load(self, table: str) -> pd.DataFrame:
+        kinds = [kind for kind in self._kinds if kind.table == table]
+        columns = dict.fromkeys(name for kind in kinds for name in kind.columns)
+        optional = [name for kind in kinds for name in kind.optional] if kinds else None
+        return read_table(self._folder / table, list(columns), optional)

@@ -1,0 +1,140 @@
+"""Compose a page: the words of a run, its figures as far as they fit, its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gradlab as gl
+from gradlab_reports import tables, views
+from gradlab_reports.drawing import Drawing
+from gradlab_reports.html import render
+from gradlab_reports.loading import RunTables
+from gradlab_reports.run_folder import RunFolder
+from gradlab_reports.views import FigureView, Page, Section
+
+# A page stays a little under two megabytes, which mail and browsers take without a thought.
+PAGE_LIMIT = 1_900_000
+
+Drawings = Mapping[str, Sequence[Drawing]]
+
+
+def page_text(run: RunFolder, drawings: Drawings, data: RunTables) -> str:
+    """Write the page of a run.
+
+    Parameters
+    ----------
+    run
+        The run's documents.
+    drawings
+        Figures by the name of the recurrence, in the order of the page.
+    data
+        The run's tables.
+
+    Returns
+    -------
+    text
+        One HTML document below `PAGE_LIMIT` bytes as long as its words are: figures that find no
+        room give way to the name of their file.
+    """
+    bare = len(render(_compose(run, drawings, data, {})).encode())
+    markup = fitted(drawings, PAGE_LIMIT - bare)
+    return render(_compose(run, drawings, data, markup))
+
+
+def fitted(drawings: Drawings, room: int) -> dict[str, str]:
+    """Choose a form of each figure so that all of them together fit.
+
+    Parameters
+    ----------
+    drawings
+        Figures by recurrence.
+    room
+        Bytes that the figures may take together.
+
+    Returns
+    -------
+    markup
+        By the stem of the figure; those that fit in no form are left out. The first kind of every
+        recurrence comes before the second kind of any.
+    """
+    longest = max((len(row) for row in drawings.values()), default=0)
+    rows = [list(row) for row in drawings.values()]
+    queue = [row[i] for i in range(longest) for row in rows if i < len(row) and row[i].forms]
+    markup: dict[str, str] = {}
+    for place, drawing in enumerate(queue):
+        share = room / (len(queue) - place)
+        chosen = next((form for form in drawing.forms if len(form.encode()) <= share), None)
+        if chosen is not None:
+            markup[drawing.stem] = chosen
+            room -= len(chosen.encode())
+    return markup
+
+
+def _compose(
+    run: RunFolder, drawings: Drawings, data: RunTables, markup: Mapping[str, str]
+) -> Page:
+    return Page(
+        title=views.page_title(run.summary, run.manifest),
+        sections=[
+            _section(f"r{index}", entry, drawings.get(str(entry["name"]), ()), data, markup)
+            for index, entry in enumerate(run.recurrences)
+        ],
+        assumptions=views.all_assumptions(run.summary, run.manifest),
+        provenance=views.provenance_rows(run.manifest),
+    )
+
+
+def _section(
+    anchor: str,
+    entry: Mapping[str, Any],
+    drawings: Sequence[Drawing],
+    data: RunTables,
+    markup: Mapping[str, str],
+) -> Section:
+    return Section(
+        anchor=anchor,
+        name=str(entry["name"]),
+        facts=views.facts(entry),
+        regime=str(entry["regime"]["name"]),
+        tone=views.tone(entry),
+        rate=views.rate_words(entry),
+        verdict=views.verdict(entry),
+        false_friend=views.false_friend(entry),
+        remarks=views.remarks(entry),
+        numbers=views.key_numbers(entry),
+        figures=[_figure(drawing, markup) for drawing in drawings],
+        tables=_tables(entry, data),
+    )
+
+
+def _figure(drawing: Drawing, markup: Mapping[str, str]) -> FigureView:
+    note = f"The page has no room for this figure: it is in figures/{drawing.stem}.png."
+    if drawing.failure is not None:
+        note = f"The figure {drawing.kind.name!r} could not be drawn: {drawing.failure}"
+    return FigureView(
+        markup=markup.get(drawing.stem, ""),
+        finding=drawing.finding,
+        caption=drawing.caption,
+        note=note,
+        wide=drawing.kind.wide,
+    )
+
+
+def _tables(entry: Mapping[str, Any], data: RunTables) -> list[tables.Table]:
+    """Tables of one recurrence, those left out whose files or entries are not there."""
+    found = [
+        _ladder(str(entry["name"]), data),
+        tables.slack_table(entry.get("slack") or {}),
+        tables.horizon_table(entry.get("horizon") or {}),
+        tables.spectrum_table(entry),
+        tables.saturation_table(entry.get("saturation") or {}),
+    ]
+    return [table for table in found if table is not None and table.rows]
+
+
+def _ladder(name: str, data: RunTables) -> tables.Table | None:
+    try:
+        return tables.ladder_table(data.frame("ladder.csv", name))
+    except gl.GradlabError:
+        return None  # runs need no ladder.csv, and the figure shows the same rungs

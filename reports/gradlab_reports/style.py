@@ -1,0 +1,124 @@
+"""Colors, type and lines of every figure: markers and bands measure, dashed lines are theory."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ParamSpec
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+
+# The eight colors of Okabe and Ito (2008), told apart with every common color blindness.
+BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY, YELLOW, BLACK = "#E69F00", "#56B4E9", "#F0E442", "#000000"
+
+MEASURED = BLUE
+INK, FAINT, GRID = "#222222", "#5f6368", "#e3e5e8"
+
+SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
+SERIES_MARKERS = ("o", "s", "^", "D", "v", "P")
+
+# Typed loosely: matplotlib's own type is a list of all its settings' names.
+RC: Any = {
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 9.0,
+    "axes.labelsize": 9.0,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#8a8f94",
+    "axes.linewidth": 0.8,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.size": 3.0,
+    "ytick.major.size": 3.0,
+    "lines.solid_capstyle": "round",
+    "hatch.linewidth": 0.5,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "axes.unicode_minus": True,
+    "figure.facecolor": "white",
+    "figure.dpi": 100.0,
+    "savefig.facecolor": "white",
+    "savefig.bbox": "standard",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gradlab",
+    "pdf.fonttype": 42,
+    "path.simplify": True,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundStyle:
+    """How a rung of the bound ladder is drawn: column, name, color, dashes, color of its words."""
+
+    column: str
+    label: str
+    color: str
+    dashes: tuple[float, ...]
+    ink: str
+
+
+# The inks are the line colors darkened until words in them have a contrast of 4.5 on white.
+BOUNDS = (
+    BoundStyle(
+        column="log_bound_gamma",
+        label=r"bound $(\gamma_a\gamma_w)^l$",
+        color=VERMILLION,
+        dashes=(6, 2),
+        ink="#b34f00",
+    ),
+    BoundStyle(
+        column="log_bound_saturation",
+        label=r"bound $\prod\,\|D_j\|\,\gamma_w$",
+        color=ORANGE,
+        dashes=(6, 2, 1.2, 2),
+        ink="#8a5f00",
+    ),
+    BoundStyle(
+        column="log_bound_onestep",
+        label=r"bound $\prod\,\|D_j W\|$",
+        color=GREEN,
+        dashes=(1.2, 1.8),
+        ink="#00724f",
+    ),
+    BoundStyle(
+        column="log_bound_blocks",
+        label="bound, blocks of steps",
+        color=PURPLE,
+        dashes=(3, 1.5),
+        ink="#96457a",
+    ),
+)
+
+# Blue shrinks, vermillion grows, white is a factor of one.
+SHRINK_GROW = LinearSegmentedColormap.from_list(
+    "shrink_grow", ["#002b45", BLUE, "#f4f4f2", VERMILLION, "#571f00"]
+)
+EXACT_ZERO, MISSING = "#1a1a1a", "#ffffff"
+
+P = ParamSpec("P")
+
+
+def styled(plot: Callable[P, Axes]) -> Callable[P, Axes]:
+    """Draw under the package's style and leave the global settings as they were."""
+
+    @functools.wraps(plot)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Axes:
+        with mpl.rc_context(RC):
+            return plot(*args, **kwargs)
+
+    return drawn

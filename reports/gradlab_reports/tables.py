@@ -1,0 +1,216 @@
+"""The numbers of a page, as tables of words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import gradlab as gl
+from gradlab_reports.spelling import factor, plain, share
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table: the first column names the row."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+# Rung, its words, and what explains the slack between it and the next one.
+RUNGS = {
+    "gamma": ("(γ_a γ_w)^l: weights alone", "saturation"),
+    "saturation_max": ("(max‖D‖ γ_w)^l: largest derivative seen", "saturation"),
+    "saturation": ("Π ‖D_j‖ γ_w: largest derivative of each step", "one-step structure"),
+    "onestep": ("Π ‖D_j W‖: each step's own Jacobian", "alignment across steps"),
+    "blocks": ("blocks of steps", "alignment across steps"),
+    "exact": ("measured norm", ""),
+}
+KINDS = {"upper": "upper bound", "lower": "lower bound", "exact": "measured"}
+
+SPECTRUM = {
+    "gamma_w": "largest singular value, γ_w = σ_max",
+    "spectral_radius": "spectral radius ρ",
+    "numerical_radius": "numerical radius",
+    "henrici": "Henrici departure from normality",
+    "condition_number": "condition number",
+}
+SATURATION = {
+    "mean_derivative": "mean derivative φ′ (needs no threshold)",
+    "kink_count": "pre-activations exactly at a kink",
+    "zero_share": "share with derivative exactly 0",
+    "autodiff_zero_share": "share whose derivative an automatic differentiation rounds to 0",
+}
+
+
+def number(value: object) -> float:
+    """Return a number of a strict JSON document: null is nan, infinities are strings."""
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float | str):
+        return math.nan
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
+
+
+def ladder_table(ladder: pd.DataFrame) -> Table | None:
+    """Rungs of the bound ladder at the longest lag of the last end time.
+
+    Parameters
+    ----------
+    ladder
+        Rows of ``ladder.csv`` of one recurrence.
+
+    Returns
+    -------
+    table
+        One row a rung, from the loosest bound to what was measured, with the slack to the next
+        upper rung and its cause; None without rows.
+    """
+    if ladder.empty:
+        return None
+    lag = int(ladder["lag"].max())
+    rungs = ladder[ladder["lag"] == lag]
+    upper = rungs[rungs["kind"].isin(["upper", "exact"])]
+    following = [*upper["log_bound"].tolist()[1:], math.nan]
+    rows = [
+        _rung_row(str(rung), str(kind), float(value), lag, float(value) - below)
+        for rung, kind, value, below in zip(
+            upper["rung"], upper["kind"], upper["log_bound"], following, strict=True
+        )
+    ]
+    lower = rungs[rungs["kind"] == "lower"]
+    rows += [
+        _rung_row(str(rung), "lower", float(value), lag, math.nan)
+        for rung, value in zip(lower["rung"], lower["log_bound"], strict=True)
+    ]
+    return Table(
+        title=f"Ladder of bounds at lag {lag}",
+        header=("rung", "kind", f"at lag {lag}", "per step", "slack to the next (nats)", "cause"),
+        rows=rows,
+        note="Medians over the sequences. A slack of 2.3 nats is a factor of 10.",
+    )
+
+
+def _rung_row(rung: str, kind: str, value: float, lag: int, slack: float) -> tuple[str, ...]:
+    words, cause = RUNGS.get(rung, (rung, ""))
+    known = not math.isnan(slack)
+    return (
+        words,
+        KINDS.get(kind, kind),
+        factor(value),
+        "× " + factor(value / lag),
+        plain(slack) if known else "",
+        cause if known else "",
+    )
+
+
+def horizon_table(horizon: Mapping[str, Any]) -> Table | None:
+    """Lags from which the median norm stays below or above a level, measured and predicted.
+
+    Parameters
+    ----------
+    horizon
+        Entry ``horizon`` of a recurrence's summary.
+
+    Returns
+    -------
+    table
+        Levels that are neither reached nor predicted to be are left out; None if all are.
+    """
+    predicted, overflow = horizon.get("predicted") or {}, horizon.get("overflow") or {}
+    events = {"lag_half": "below one half", "lag_1pct": "below 1 %"}
+    told = [(words, horizon.get(key), predicted.get(key)) for key, words in events.items()]
+    for name, limits in gl.FLOAT_FORMATS.items():
+        words = f"below {name} ({factor(limits.log_smallest_normal, 2)})"
+        told.append((words, horizon.get(name), predicted.get(name)))
+    for name, limits in gl.FLOAT_FORMATS.items():
+        words = f"beyond {name} ({factor(limits.log_largest, 2)})"
+        told.append((words, overflow.get(name), predicted.get(f"overflow_{name}")))
+    rows = [
+        (words, _lag(seen, "not within the lags measured"), _lag(expected, "never"))
+        for words, seen, expected in told
+        if seen is not None or expected is not None
+    ]
+    if not rows:
+        return None
+    return Table(
+        title="Horizons",
+        header=("the median norm stays", "measured: from lag", "predicted from the rate: lag"),
+        rows=rows,
+        note="Levels are the smallest normal and the largest finite number of each format.",
+    )
+
+
+def _lag(value: object, otherwise: str) -> str:
+    return otherwise if value is None else str(value)
+
+
+def spectrum_table(recurrence: Mapping[str, Any]) -> Table:
+    """Summary of the recurrent weights, gate by gate where there are gates."""
+    rows = [
+        (words, plain(number(recurrence[key]), 5))
+        for key, words in SPECTRUM.items()
+        if recurrence.get(key) is not None
+    ]
+    for gate, values in (recurrence.get("gates") or {}).items():
+        for key, words in (("sigma_max", "σ_max"), ("spectral_radius", "spectral radius")):
+            if values.get(key) is not None:
+                rows.append((f"gate {gate}: {words}", plain(number(values[key]), 5)))
+    for name, entry in (recurrence.get("certificates") or {}).items():
+        if entry.get("rate") is not None:
+            rate, constant = number(entry["rate"]), number(entry.get("constant"))
+            words = f"× {plain(rate, 5)} per step, constant {plain(constant, 5)}"
+            rows.append((f"certificate {name} (a bound)", words))
+    return Table(title="Recurrent weights", header=("quantity", "value"), rows=rows)
+
+
+def saturation_table(saturation: Mapping[str, Any]) -> Table:
+    """Saturation with the rule it was counted by."""
+    rule = str(saturation.get("rule", "not saved"))
+    saturated = share(number(saturation.get("saturated_share")))
+    rows = [(f"saturated share, by the rule {rule}", saturated)]
+    for key, words in SATURATION.items():
+        if saturation.get(key) is not None:
+            value = number(saturation[key])
+            rows.append((words, share(value) if key.endswith("share") else plain(value)))
+    dead = saturation.get("dead_units")
+    if isinstance(dead, list):
+        rows.append(("dead units (derivative 0 at every step)", _units(dead)))
+    return Table(title="Saturation", header=("quantity", "value"), rows=rows)
+
+
+def _units(units: Sequence[object]) -> str:
+    if not units:
+        return "none"
+    shown = ", ".join(str(unit) for unit in units[:12])
+    return f"{len(units)}: {shown}" + (", …" if len(units) > 12 else "")
+
+
+def slack_table(slack: Mapping[str, Any]) -> Table | None:
+    """Slack of the weights' bound over the measured median, by cause."""
+    words = {
+        "saturation": "saturation",
+        "onestep": "one-step structure",
+        "alignment": "alignment across steps",
+    }
+    rows = [
+        (name, plain(number(slack[key])), factor(number(slack[key])))
+        for key, name in words.items()
+        if slack.get(key) is not None
+    ]
+    if not rows:
+        return None
+    return Table(
+        title="Slack of the bound by cause",
+        header=("cause", "nats", "as a factor"),
+        rows=rows,
+        note="At the longest lag: from the weights' bound down to the measured norm.",
+    )
