@@ -62,7 +62,7 @@ class PointSettings:
     synthetic: str = "gaussian"
     input_std: float = 0.5
     length: int = 100
-    batch: int = 8
+    batch: int = 4
     anchors: str | int = "last"
     threshold: float = 0.97
     dtype: str = "float64"

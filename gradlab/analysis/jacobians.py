@@ -65,7 +65,7 @@ def jacobian_profile(
     Notes
     -----
     Source: Pascanu, Mikolov and Bengio (2013), ICML, section 2. Cost: one N×N product a pair and a
-    power step or, where that certifies nothing, an SVD.
+    power step or, where that certifies nothing, an eigenvalue solve.
     """
     if max_lag is not None and max_lag < 1:
         raise SettingError(f"max_lag {max_lag}: expected at least 1")

@@ -59,7 +59,7 @@ def read_archive(path: Path) -> GradientDynamics:
         If the file is missing, damaged, or of another kind.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         record = _decode(json.loads(str(arrays[TREE])), arrays)
     except Exception as error:  # whatever a damaged zip, array or tree raises

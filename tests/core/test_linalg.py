@@ -28,9 +28,9 @@ def hard_stack(rng: np.random.Generator, n: int) -> Array:
     graded = Q @ np.diag(2.0 ** -np.arange(n)) @ Q.T
     blocks = np.zeros((n, n))
     blocks[: n // 2, : n // 2] = np.eye(n // 2)
-    blocks[n // 2 :, n // 2 :] = 0.999999 * sign_fixed_qr(
-        rng.standard_normal((n - n // 2, n - n // 2))
-    )[0]
+    blocks[n // 2 :, n // 2 :] = (
+        0.999999 * sign_fixed_qr(rng.standard_normal((n - n // 2, n - n // 2)))[0]
+    )
     rank_one = np.outer(rng.standard_normal(n), rng.standard_normal(n))
     gaussian = rng.standard_normal((n, n))
     stack = np.stack([Q, graded, blocks, rank_one, gaussian, np.zeros((n, n))])
@@ -56,9 +56,10 @@ def test_a_start_orthogonal_to_the_leading_direction_does_no_harm() -> None:
 
 
 def test_rescaling_is_exact_to_the_last_bit() -> None:
-    stack = np.random.default_rng(0).standard_normal((5, 3, 3)) * 10.0 ** np.arange(-300, 200, 100)[
-        :, None, None
-    ]
+    stack = (
+        np.random.default_rng(0).standard_normal((5, 3, 3))
+        * 10.0 ** np.arange(-300, 200, 100)[:, None, None]
+    )
     scaled, exponent = rescale(stack)
     np.testing.assert_array_equal(np.ldexp(scaled, exponent[:, None, None]), stack)
     largest = np.abs(scaled).max(axis=(1, 2))

@@ -1,0 +1,94 @@
+"""Sweeps: the same bits however they are run, and no point that stops the others."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gradlab as gl
+
+SMALL: dict[str, Any] = {"hidden_size": 6, "length": 20, "batch": 3, "input_size": 2}
+
+
+def small_sweep(**options: Any) -> pd.DataFrame:
+    points = gl.grid(gamma=np.linspace(0.5, 1.5, 3), seed=range(2))
+    return gl.sweep(points, **SMALL, **options).to_frame()
+
+
+def test_the_grid_runs_its_last_axis_fastest() -> None:
+    assert gl.grid(gamma=[0.5, 1.0], seed=range(2)) == [
+        {"gamma": 0.5, "seed": 0},
+        {"gamma": 0.5, "seed": 1},
+        {"gamma": 1.0, "seed": 0},
+        {"gamma": 1.0, "seed": 1},
+    ]
+
+
+def test_two_processes_give_the_bytes_of_one(tmp_path: Path) -> None:
+    points = gl.grid(gamma=[0.7, 1.3], seed=range(3))
+    for jobs in (1, 2):
+        gl.save_sweep(gl.sweep(points, jobs=jobs, **SMALL), tmp_path / str(jobs))
+    for name in ("sweep.csv", "sweep_profiles.csv"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
+def test_any_executor_will_do() -> None:
+    with ThreadPoolExecutor(1) as executor:
+        pd.testing.assert_frame_equal(small_sweep(executor=executor), small_sweep())
+
+
+def test_a_point_does_not_depend_on_its_neighbors() -> None:
+    alone = gl.sweep([{"gamma": 1.0, "seed": 1}], **SMALL).to_frame()
+    among = small_sweep().query("gamma == 1.0 and seed == 1").reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, among, check_exact=True)
+
+
+def test_targets_and_bound_rates_are_met() -> None:
+    table = small_sweep()
+    np.testing.assert_allclose(table["gamma_w"], table["gamma"], rtol=1e-13)
+    np.testing.assert_allclose(table["bound_rate"], np.log(table["gamma"]), atol=1e-12)
+    assert (table["rate"] <= table["bound_rate"] + 1e-9).all()
+    assert (table["status"] == "ok").all()
+
+
+def test_linear_orthogonal_networks_attain_the_bound() -> None:
+    points = gl.grid(gamma=[0.8, 1.0, 1.25])
+    result = gl.sweep(points, recurrent="orthogonal", activation="identity", **SMALL)
+    table = result.to_frame()
+    np.testing.assert_allclose(table["rate"], np.log(table["gamma"]), atol=1e-9)
+    np.testing.assert_allclose(table["mean_field_rate"], np.log(table["gamma"]), atol=1e-9)
+    assert table["regime"].tolist() == ["vanishing", "near-critical", "exploding"]
+
+
+def test_a_point_that_fails_is_a_row_and_the_sweep_goes_on() -> None:
+    points = gl.grid(gamma=[0.5, 1e200])
+    result = gl.sweep(points, activation="identity", **SMALL)
+    table = result.to_frame()
+    assert table["status"].tolist() == ["ok", "diverged"]
+    assert np.isnan(table["rate"][1])
+    assert "float64" in table["message"][1]
+    assert result.failed == 1
+    assert set(result.profiles_frame()["point"]) == {0}
+
+
+def test_progress_counts_every_point_once() -> None:
+    counts: list[int] = []
+    gl.sweep(gl.grid(seed=range(5)), on_done=counts.append, **SMALL)
+    assert sum(counts) == 5
+
+
+def test_an_unknown_setting_names_the_nearest() -> None:
+    with pytest.raises(gl.UnknownNameError, match="did you mean 'gamma'"):
+        gl.sweep([{"gama": 1.0}])
+
+
+def test_an_empty_or_ragged_grid_is_refused() -> None:
+    with pytest.raises(gl.SettingError, match="no points"):
+        gl.sweep([])
+    with pytest.raises(gl.SettingError, match="different settings"):
+        gl.sweep([{"gamma": 1.0}, {"seed": 1}])
