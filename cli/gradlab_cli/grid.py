@@ -35,7 +35,7 @@ class GridOptions:
     hidden_size: Annotated[str | None, _axis("Units N.", "64")] = None
     input_size: Annotated[str | None, _axis("Features D of an input.", "8")] = None
     length: Annotated[str | None, _axis("Steps of a sequence.", "100")] = None
-    batch: Annotated[str | None, _axis("Number of sequences.", "8")] = None
+    batch: Annotated[str | None, _axis("Number of sequences.", "4")] = None
     recurrent: Annotated[
         str | None,
         _axis("Ensembles: gaussian, orthogonal, identity, uniform, sparse.", "gaussian", "NAMES"),

@@ -68,7 +68,7 @@ def measure(
         anchors=end_times,
         max_lag=options.max_lag,
         threshold=options.threshold,
-        strict_threshold=not options.inclusive,
+        strict=not options.inclusive,
         block=options.block,
         seed=options.seed,
         source=subject.source,

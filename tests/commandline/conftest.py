@@ -6,9 +6,10 @@ import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,30 +52,37 @@ def gradlab(capfd: pytest.CaptureFixture[str]) -> Run:
 
 
 @pytest.fixture
-def shell() -> Run:
-    """The command as a process of its own, its output going to pipes."""
-
-    def run(*arguments: object, **options: object) -> Outcome:
-        ended = subprocess.run(
-            [sys.executable, "-m", "gradlab_cli", *map(str, arguments)],
-            env=process_environment(),
-            capture_output="stdout" not in options,
-            text=True,
-            check=False,
-            **options,
-        )
-        return Outcome(ended.returncode, ended.stdout or "", ended.stderr or "")
-
-    return run
-
-
-def process_environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Environment in which a child finds the packages that this process finds."""
     roots = [
         str(Path(importlib.import_module(name).__file__ or "").parents[1])
         for name in ("gradlab", "gradlab_cli", "gradlab_reports")
     ]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(roots), "OPENBLAS_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def shell(environment: dict[str, str]) -> Run:
+    """The command as a process of its own; a variable of ``environment`` that is None is unset."""
+
+    def run(
+        *arguments: object, environment: Mapping[str, str | None] = environment, **options: Any
+    ) -> Outcome:
+        ended = subprocess.run(
+            [sys.executable, "-m", "gradlab_cli", *map(str, arguments)],
+            env=changed(environment),
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            **{"stdout": subprocess.PIPE, **options},
+        )
+        return Outcome(ended.returncode, ended.stdout or "", ended.stderr or "")
+
+    def changed(changes: Mapping[str, str | None]) -> dict[str, str]:
+        together = {**environment, **changes}
+        return {name: value for name, value in together.items() if value is not None}
+
+    return run
 
 
 @pytest.fixture

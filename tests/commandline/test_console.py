@@ -57,8 +57,8 @@ def test_table_off_a_terminal_is_plain_and_never_cut(capsys: pytest.CaptureFixtu
 
 def test_progress_off_a_terminal_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     with Console().progress("sweeping", 2) as advance:
-        advance()
-        advance()
+        advance(1)
+        advance(1)
     with Console().working("measuring"):
         pass
     captured = capsys.readouterr()

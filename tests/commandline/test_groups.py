@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from gradlab.cells.vanilla import VanillaCell
+from gradlab.sweeps import PointSettings
+from gradlab_cli.grid import GridOptions
 from gradlab_cli.groups import RandomOptions, given, option_name, spread
 
 
@@ -55,3 +58,24 @@ def test_given_options_are_those_that_differ_from_the_default() -> None:
 @pytest.mark.parametrize(("field", "option"), [("bias_std", "--bias-std"), ("seed", "--seed")])
 def test_option_name_is_the_field_with_dashes(field: str, option: str) -> None:
     assert option_name(field) == option
+
+
+def shown_defaults(group: type) -> dict[str, str]:
+    """What the help says where the library has the last word."""
+    hints = get_type_hints(group, include_extras=True)
+    return {name: str(hint.__metadata__[0].show_default) for name, hint in hints.items()}
+
+
+def test_help_of_a_random_network_shows_the_defaults_of_the_library() -> None:
+    parameters = inspect.signature(VanillaCell.initialize).parameters
+    for name, shown in shown_defaults(RandomOptions).items():
+        default = parameters[name].default
+        if default not in (None, inspect.Parameter.empty):
+            assert shown == str(default), name
+
+
+def test_help_of_a_sweep_shows_the_defaults_of_the_library() -> None:
+    defaults = PointSettings()
+    for name, shown in shown_defaults(GridOptions).items():
+        default = getattr(defaults, name)
+        assert shown == ("not rescaled" if default is None else str(default)), name

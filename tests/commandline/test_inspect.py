@@ -1,0 +1,82 @@
+"""``gradlab inspect``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+Run = Callable[..., Any]
+Model = Callable[[str], Path]
+
+BIDIRECTIONAL = ("l0", "l0.reverse", "l1", "l1.reverse")
+
+
+def oracle(path: Path, key: str) -> float:
+    with np.load(path, allow_pickle=False) as stored:
+        return float(np.ravel(stored[key])[0])
+
+
+def test_two_bidirectional_layers_are_four_recurrences_with_their_norms(
+    gradlab: Run, model: Model
+) -> None:
+    document = json.loads(gradlab("inspect", model("rnn_tanh_bi_2l.pt"), "--json").out)
+    found = {entry["name"]: entry for entry in document["recurrences"]}
+    assert tuple(found) == BIDIRECTIONAL
+    for name, entry in found.items():
+        suffix = name.replace(".", "_")
+        wanted = oracle(model("rnn_tanh_bi_2l.oracle.npz"), f"sigma_stack_{suffix}")
+        # The oracle's matrix is the stored float32 one: only the order of the sums differs.
+        np.testing.assert_allclose(entry["gamma_w"], wanted, rtol=1e-12)
+        assert entry["direction"] == ("backward" if "reverse" in name else "forward")
+        assert entry["layer"] == int(name[1])
+
+
+def test_table_lists_every_recurrence_with_sizes_and_norms(gradlab: Run, model: Model) -> None:
+    lines = gradlab("inspect", model("rnn_tanh_bi_2l.pt")).out.splitlines()
+    assert [line.split()[0] for line in lines] == ["recurrence", *BIDIRECTIONAL]
+    wanted = oracle(model("rnn_tanh_bi_2l.oracle.npz"), "sigma_stack_l1")
+    cells = lines[3].split()
+    assert cells[1:6] == ["rnn", "1", "forward", "4", "8"]
+    assert float(cells[6]) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_same_weights_in_three_containers_give_the_same_document(
+    gradlab: Run, model: Model
+) -> None:
+    documents = []
+    for suffix in ("pt", "safetensors", "npz"):
+        document = json.loads(gradlab("inspect", model(f"rnn_tanh_1l.{suffix}"), "--json").out)
+        documents.append(document["recurrences"])
+    assert documents[0] == documents[1] == documents[2]
+
+
+def test_assumptions_go_to_stderr_and_into_the_document(gradlab: Run, model: Model) -> None:
+    outcome = gradlab("inspect", model("rnn_tanh_1l.pt"), "--json")
+    assumptions = json.loads(outcome.out)["assumptions"]
+    assert any("tanh assumed" in line for line in assumptions)
+    assert outcome.err.splitlines() == [f"assumed: {line}" for line in assumptions]
+
+
+def test_quiet_leaves_the_data_and_drops_the_messages(gradlab: Run, model: Model) -> None:
+    loud = gradlab("inspect", model("rnn_tanh_1l.pt"))
+    quiet = gradlab("inspect", model("rnn_tanh_1l.pt"), "--quiet")
+    assert (quiet.out, quiet.err) == (loud.out, "")
+    assert loud.err
+
+
+def test_stated_nonlinearity_is_taken_and_no_longer_assumed(gradlab: Run, model: Model) -> None:
+    outcome = gradlab("inspect", model("rnn_relu_2l.pt"), "--nonlinearity", "relu", "--json")
+    document = json.loads(outcome.out)
+    assert {entry["activation"] for entry in document["recurrences"]} == {"relu"}
+    assert not any("non-linearity" in line for line in document["assumptions"])
+
+
+def test_misspelled_nonlinearity_is_refused_with_the_nearest(gradlab: Run, model: Model) -> None:
+    outcome = gradlab("inspect", model("rnn_relu_2l.pt"), "--nonlinearity", "rellu")
+    assert outcome.code == 1
+    assert "did you mean 'relu'?" in outcome.error
