@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import IO
+from io import BufferedIOBase
 
 import numpy as np
 
@@ -15,7 +15,7 @@ MAGIC = b"\x93NUMPY"
 NUMERIC_KINDS = "biufc"
 
 
-def read_npy(stream: IO[bytes], size: int, name: str) -> Array:
+def read_npy(stream: BufferedIOBase, size: int, name: str) -> Array:
     """Array of one .npy stream.
 
     Parameters
@@ -53,7 +53,7 @@ def read_npy(stream: IO[bytes], size: int, name: str) -> Array:
     return values.reshape(shape, order="F" if fortran else "C")
 
 
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+def _header(stream: BufferedIOBase) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # headers written by Python 2 are read all the same
         version = np.lib.format.read_magic(stream)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import pickletools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any, TypeAlias
+from io import BufferedIOBase
+from typing import IO, Any, TypeAlias, cast
 
 from gradlab.errors import ModelFileError
 
@@ -52,7 +53,7 @@ class Stub:
 
 
 def read_pickle(
-    stream: IO[bytes],
+    stream: BufferedIOBase,
     constructors: Constructors,
     persistent: Callable[[object], object] | None = None,
 ) -> object:
@@ -93,8 +94,8 @@ class _Machine:
         self.marks: list[int] = []
         self.memo: dict[object, Any] = {}
 
-    def run(self, stream: IO[bytes]) -> object:
-        for opcode, argument, _ in pickletools.genops(stream):
+    def run(self, stream: BufferedIOBase) -> object:
+        for opcode, argument, _ in pickletools.genops(cast("IO[bytes]", stream)):
             self.execute(opcode.name, argument)
         return self.stack.pop()
 

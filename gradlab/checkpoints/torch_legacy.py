@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
 
 from gradlab.arrays import Array
 from gradlab.checkpoints.archive import Archive, archive, require_size
@@ -80,7 +80,7 @@ def _require_known_version(path: Path, preamble: Sequence[object]) -> None:
 
 
 def _places(
-    stream: IO[bytes], keys: object, storages: Mapping[str, Storage], file_size: int
+    stream: BufferedIOBase, keys: object, storages: Mapping[str, Storage], file_size: int
 ) -> dict[str, tuple[int, int]]:
     """First byte and size of every storage."""
     if not isinstance(keys, list):

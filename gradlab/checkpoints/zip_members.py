@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
+from typing import cast
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from gradlab.checkpoints.archive import require_size, spoken
@@ -22,7 +23,7 @@ def member_sizes(path: Path) -> dict[str, int]:
 
 
 @contextmanager
-def open_member(path: Path, name: str, max_bytes: int) -> Iterator[IO[bytes]]:
+def open_member(path: Path, name: str, max_bytes: int) -> Iterator[BufferedIOBase]:
     """Stream of one member.
 
     Parameters
@@ -48,7 +49,7 @@ def open_member(path: Path, name: str, max_bytes: int) -> Iterator[IO[bytes]]:
         info = archive.getinfo(name)
         _require_plausible(info, path.stat().st_size, max_bytes)
         with archive.open(info) as stream:
-            yield stream
+            yield cast("BufferedIOBase", stream)
 
 
 def read_member(path: Path, name: str, max_bytes: int) -> bytes:

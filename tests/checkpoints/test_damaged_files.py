@@ -1,0 +1,179 @@
+"""Files that are missing, cut short or changed on the way: one clear error and never another."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gradlab as gl
+from gradlab.checkpoints.recognition import read_archive
+
+if TYPE_CHECKING:
+    from tests.checkpoints.conftest import ModelWriter
+
+WHOLE = (
+    "rnn_tanh_1l.pt",
+    "rnn_tanh_1l.npz",
+    "rnn_tanh_1l.safetensors",
+    "rnn_tanh_bi_2l.pt",
+    "rnn_spectralnorm.pt",
+    "lstm_1l_legacy.pt",
+    "gru_1l.bf16.pt",
+    "lstm_2l_lightning.pt",
+)
+Edits = list[tuple[int, int]]
+EDITS = st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), min_size=1, max_size=4)
+
+
+def read_everything(path: Path) -> None:
+    """Every tensor of a file, recurrent or not."""
+    dict(read_archive(path).tensors)
+
+
+def edited(data: bytes, edits: Edits) -> bytes:
+    """Copy with some bytes changed; places wrap around."""
+    changed = bytearray(data)
+    for place, bits in edits:
+        changed[place % len(changed)] ^= bits
+    return bytes(changed)
+
+
+def complaint(path: Path) -> str | None:
+    """Message of gradlab's refusal; any other exception passes through."""
+    try:
+        gl.load(path)
+        read_everything(path)
+    except gl.GradlabError as error:
+        return str(error)
+    return None
+
+
+def is_clear(message: str | None, path: Path) -> bool:
+    """Whether a refusal, if there is one, is one line that names the file."""
+    return message is None or (str(path) in message and message.isprintable())
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One file that the examples of a property overwrite."""
+    return tmp_path_factory.mktemp("damaged") / "model.bin"
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_file_cut_short_anywhere_is_refused(models: Path, scratch: Path, name: str) -> None:
+    data = (models / name).read_bytes()
+    scratch.write_bytes(data)
+    read_everything(scratch)
+    for length in range(0, len(data), max(1, len(data) // 150)):
+        scratch.write_bytes(data[:length])
+        for read in (read_everything, gl.load):
+            with pytest.raises(gl.ModelFileError) as refusal:
+                read(scratch)
+            assert str(scratch) in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@settings(max_examples=80, deadline=None)
+@given(edits=EDITS)
+def test_changed_bytes_give_clear_errors_only(
+    models: Path, scratch: Path, name: str, edits: Edits
+) -> None:
+    scratch.write_bytes(edited((models / name).read_bytes(), edits))
+    assert is_clear(complaint(scratch), scratch)
+
+
+@pytest.mark.parametrize("name", [name for name in WHOLE if name.endswith((".pt", ".npz"))][:-3])
+@settings(max_examples=80, deadline=None)
+@given(edits=EDITS, which=st.integers(0, 3))
+def test_changed_bytes_behind_right_checksums_give_clear_errors_only(
+    models: Path, scratch: Path, name: str, edits: Edits, which: int
+) -> None:
+    """The parsers inside the archive see the damage, not the archive's own checksum."""
+    with zipfile.ZipFile(models / name) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    parsed = [member for member in members if member.endswith((".pkl", ".npy"))]
+    target = parsed[which % len(parsed)]
+    members[target] = edited(members[target], edits)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    scratch.write_bytes(packed.getvalue())
+    assert is_clear(complaint(scratch), scratch)
+
+
+@settings(max_examples=80, deadline=None)
+@given(opcodes=st.binary(max_size=200))
+def test_any_bytes_as_a_pickle_give_clear_errors_only(scratch: Path, opcodes: bytes) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("archive/data.pkl", opcodes)
+    scratch.write_bytes(packed.getvalue())
+    assert is_clear(complaint(scratch), scratch)
+
+
+@settings(max_examples=80, deadline=None)
+@given(content=st.binary(max_size=300))
+def test_any_bytes_as_a_file_give_clear_errors_only(scratch: Path, content: bytes) -> None:
+    scratch.write_bytes(content)
+    with pytest.raises(gl.ModelFileError):
+        gl.load(scratch)
+
+
+def test_checksum_that_does_not_fit_is_noticed(write: ModelWriter) -> None:
+    """A changed weight would otherwise be another network, in silence."""
+    path = write.torch(write.layer(0.5 * np.eye(2)))
+    data = path.read_bytes()
+    path.write_bytes(data.replace(np.float64(0.5).tobytes(), np.float64(0.25).tobytes(), 1))
+    with pytest.raises(gl.ModelFileError, match="CRC"):
+        gl.load(path)
+
+
+def test_missing_file_folder_and_empty_file_are_said_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "empty.pt").touch()
+    for name, part in (
+        ("missing.pt", "does not exist"),
+        ("", "is a folder"),
+        ("empty.pt", "empty"),
+    ):
+        with pytest.raises(gl.ModelFileError, match=part):
+            gl.load(tmp_path / name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.pt")
+    with pytest.raises(gl.ModelFileError, match="no regular file"):
+        gl.load(tmp_path / "pipe.pt")
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"hello, world, this is text\n", "is not a model file"),
+        (b"\x93NUMPY\x01\x00v\x00{'descr': '<f8'}", "a single NumPy array"),
+        (b"\x80\x04}\x94.", "a plain pickle"),
+        (b'{"weight_map": {}}', "a JSON file"),
+        (b"PK\x05\x06" + bytes(18), "is not a model"),
+    ],
+)
+def test_file_that_is_no_model_is_said_to_be_so(
+    write: ModelWriter, content: bytes, part: str
+) -> None:
+    with pytest.raises(gl.ModelFileError, match=part) as refusal:
+        gl.load(write.bytes(content))
+    assert r"expected a PyTorch state dict (.pt), .safetensors or .npz" in str(refusal.value)
+
+
+def test_suffix_does_not_decide_how_a_file_is_read(models: Path, write: ModelWriter) -> None:
+    for name in ("rnn_tanh_1l.pt", "rnn_tanh_1l.npz", "rnn_tanh_1l.safetensors"):
+        path = write.bytes((models / name).read_bytes(), "weights.onnx")
+        assert list(gl.load(str(path))) == ["l0"]

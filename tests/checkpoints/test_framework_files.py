@@ -1,0 +1,164 @@
+"""Files written by the real frameworks, against what those frameworks computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.arrays import Array
+from gradlab.checkpoints.recognition import read_archive
+
+VANILLA = {
+    "rnn_tanh_1l.pt": "tanh",
+    "rnn_tanh_1l.npz": "tanh",
+    "rnn_tanh_1l.safetensors": "tanh",
+    "rnn_relu_2l.pt": "relu",
+    "rnn_tanh_bi_2l.pt": "tanh",
+    "rnn_tanh_nobias.pt": "tanh",
+    "trained_rnn_echo3.pt": "tanh",
+}
+PARAMETRIZED = ("weightnorm", "weightnorm_old", "spectralnorm", "spectralnorm_old", "orthogonal")
+
+
+def oracle(models: Path, name: str) -> dict[str, Array]:
+    with np.load(models / f"{name.partition('.')[0]}.oracle.npz", allow_pickle=False) as stored:
+        return dict(stored)
+
+
+def norm(W: Array) -> float:
+    return float(np.linalg.norm(W.astype(np.float64), 2))
+
+
+def test_one_network_in_three_containers_is_the_same_to_the_last_bit(models: Path) -> None:
+    networks = [
+        gl.load(models / f"rnn_tanh_1l{suffix}") for suffix in (".pt", ".safetensors", ".npz")
+    ]
+    for network in networks:
+        assert list(network) == ["l0"]
+        for name, array in networks[0]["l0"].parameters.items():
+            assert network["l0"].parameters[name].tobytes() == array.tobytes()
+    with np.load(models / "rnn_tanh_1l.npz") as stored:
+        exact = {name: stored[name].astype(np.float64) for name in stored}
+    cell = networks[0].only().parameters
+    np.testing.assert_array_equal(cell["W_hh"], exact["weight_hh_l0"])
+    np.testing.assert_array_equal(cell["W_xh"], exact["weight_ih_l0"])
+    np.testing.assert_array_equal(cell["b_h"], exact["bias_ih_l0"] + exact["bias_hh_l0"])
+
+
+@pytest.mark.parametrize("name", VANILLA)
+def test_loaded_network_runs_through_the_states_of_the_framework(models: Path, name: str) -> None:
+    expected = oracle(models, name)
+    network = gl.load(models / name, nonlinearity=VANILLA[name])
+    keys = [f"s_l{entry.layer}{'_reverse' if entry.direction == 'backward' else ''}"
+            for entry in network.recurrences]  # fmt: skip
+    initial = {name: expected[key][0] for name, key in zip(network, keys, strict=True)}
+    runs = gl.rollout_network(network, expected["x"][:, None, :], initial_state=initial)
+    for run, key in zip(runs.values(), keys, strict=True):
+        np.testing.assert_allclose(run.states[:, 0], expected[key], rtol=0, atol=1e-12)
+
+
+def test_bidirectional_stack_lists_its_four_recurrences_in_order(models: Path) -> None:
+    network = gl.load(models / "rnn_tanh_bi_2l.pt")
+    expected = oracle(models, "rnn_tanh_bi_2l")
+    assert list(network) == ["l0", "l0.reverse", "l1", "l1.reverse"]
+    assert [entry.layer for entry in network.recurrences] == [0, 0, 1, 1]
+    assert [entry.direction for entry in network.recurrences] == ["forward", "backward"] * 2
+    assert network.stacks == ("",)
+    for entry, key in zip(
+        network.recurrences, ("l0", "l0_reverse", "l1", "l1_reverse"), strict=True
+    ):
+        sigma = norm(entry.cell.parameters["W_hh"])
+        assert sigma == pytest.approx(float(expected[f"sigma_stack_{key}"]), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", PARAMETRIZED)
+def test_weight_in_use_is_rebuilt_from_its_parts(models: Path, kind: str) -> None:
+    network = gl.load(models / f"rnn_{kind}.pt")
+    expected = oracle(models, f"rnn_{kind}")
+    # The framework rebuilt it in float32: 5 sums and a square root of numbers near 1.
+    W_hh = network.only().parameters["W_hh"]
+    np.testing.assert_allclose(W_hh, expected["weight_hh_l0"], rtol=0, atol=1e-6)
+    run = gl.rollout(network.only(), expected["x"][:, None, :].astype(np.float64))
+    np.testing.assert_allclose(run.states[1:, 0], expected["y_f32"], rtol=0, atol=2e-6)
+    assert any("weight_hh_l0 is rebuilt" in sentence for sentence in network.assumptions)
+
+
+def test_vanilla_cell_beside_gated_ones_is_read_and_the_others_are_named(models: Path) -> None:
+    network = gl.load(models / "cells.pt")
+    expected = oracle(models, "cells")
+    assert list(network) == ["enc"]
+    run = gl.rollout(
+        network.only(), expected["enc.x"][:, None, :], initial_state=expected["enc.s"][0]
+    )
+    np.testing.assert_allclose(run.states[:, 0], expected["enc.s"], rtol=0, atol=1e-12)
+    said = "\n".join(network.assumptions)
+    assert "mid is an LSTM (mid.weight_hh has shape (20, 5)): skipped" in said
+    assert "dec is a GRU (dec.weight_hh has shape (9, 3)): skipped" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("lstm_1l.pt", "l0 is an LSTM"),
+        ("lstm_1l.npz", "l0 is an LSTM"),
+        ("lstm_1l.safetensors", "l0 is an LSTM"),
+        ("lstm_1l_legacy.pt", "l0 is an LSTM"),
+        ("lstm_2l_lightning.pt", "model.encoder.l1 is an LSTM"),
+        ("lstm_proj_2l.pt", "l0 is an LSTM with a projection"),
+        ("gru_2l_dataparallel.pt", "module.rnn.l0 is a GRU"),
+        ("lstm_1l.ts.pt", "TorchScript"),
+        ("gru_1l_wholemodule.pt", "whole pickled module"),
+        ("keras_simplernn.keras", "a Keras file"),
+        ("tfkeras2_lstm.h5", "an HDF5 file"),
+        ("flax_simplecell.msgpack", "a Flax file"),
+        ("onnx_rnn_reverse.onnx", "an ONNX model"),
+    ],
+)
+def test_file_without_a_readable_layer_is_refused_by_what_it_is(
+    models: Path, name: str, found: str
+) -> None:
+    with pytest.raises(gl.ModelFileError) as refusal:
+        gl.load(models / name)
+    message = str(refusal.value)
+    assert found in message
+    assert str(models / name) in message
+    assert message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "sigma"),
+    [
+        ("lstm_1l_legacy", "weight_hh_l0", "sigma_stack_l0"),
+        ("lstm_2l_bi_flatbuf", "rnn.weight_hh_l1_reverse", "sigma_stack_l1_reverse"),
+        ("lstm_2l_lightning", "model.encoder.weight_hh_l1", "sigma_stack_l1"),
+    ],
+)
+def test_tensor_of_any_torch_layout_has_the_norm_of_the_framework(
+    models: Path, name: str, key: str, sigma: str
+) -> None:
+    """The legacy stream, views into one flat buffer, and a checkpoint with optimizer moments."""
+    tensor = read_archive(models / f"{name}.pt").tensors[key]
+    assert norm(tensor) == pytest.approx(float(oracle(models, name)[sigma]), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "exact"),
+    [
+        ("lstm_1l.bf16.safetensors", "lstm_1l.npz"),
+        ("gru_1l.bf16.pt", None),
+        ("gru_1l.f16.pt", None),
+    ],
+)
+def test_half_precision_is_widened_without_change(
+    models: Path, name: str, exact: str | None
+) -> None:
+    tensor = read_archive(models / name).tensors["weight_hh_l0"]
+    with np.load(models / f"{name.rpartition('.')[0]}.oracle.npz") as stored:
+        assert norm(tensor) == pytest.approx(float(stored["sigma_stack_l0"]), rel=1e-6)
+    if exact is not None:
+        whole = read_archive(models / exact).tensors["weight_hh_l0"]
+        np.testing.assert_allclose(tensor, whole, rtol=2.0**-8)
+        assert np.all(tensor.view(np.uint32) & 0xFFFF == 0)
