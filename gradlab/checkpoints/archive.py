@@ -14,8 +14,10 @@ from gradlab.errors import GradlabError, ModelFileError
 MAX_BYTES = 2 * 1024**3  # of one tensor or member, as declared: far above any recurrent layer
 
 
-class LazyTensors(Mapping[str, Array]):
+class Tensors:
     """Ordered mapping from a tensor's name to its array; nothing is read before ``[]``.
+
+    Not a ``Mapping`` by type: who checks the items of one would read a tensor.
 
     Parameters
     ----------
@@ -44,6 +46,10 @@ class LazyTensors(Mapping[str, Array]):
         """Names in the file's order."""
         return iter(self._readers)
 
+    def keys(self) -> list[str]:
+        """Names in the file's order."""
+        return list(self._readers)
+
     def __len__(self) -> int:
         """Number of tensors."""
         return len(self._readers)
@@ -58,7 +64,7 @@ class Archive:
     """One model file, before anyone asks which of its tensors are recurrent."""
 
     container: str  # for people: "PyTorch zip file"
-    tensors: Mapping[str, Array]
+    tensors: Tensors
     skipped: Sequence[str] = field(default=())  # a phrase for each entry that is not a tensor
 
 
@@ -88,7 +94,7 @@ def archive(
     odd = [f"{spoken(name)} skipped (unprintable name)" for name in readers if name not in shown]
     return Archive(
         container=container,
-        tensors=LazyTensors(path, container, shown),
+        tensors=Tensors(path, container, shown),
         skipped=(*skipped, *odd),
     )
 

@@ -24,6 +24,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
+from gradlab.checkpoints.archive import Tensors
 from gradlab.checkpoints.element_types import real_numbers
 from gradlab.errors import ShapeError
 
@@ -61,7 +62,7 @@ class EffectiveTensors:
     unreadable: Mapping[str, str]  # by tensor: why it could not be rebuilt
 
 
-def effective_tensors(stored: Mapping[str, Array], names: Iterable[str]) -> EffectiveTensors:
+def effective_tensors(stored: Tensors, names: Iterable[str]) -> EffectiveTensors:
     """Tensors by the names that an unparametrized layer would have.
 
     Parameters
@@ -117,7 +118,7 @@ def _parts(recipe: Recipe, weight: Weight) -> list[str]:
     return [part.format(p=weight.prefix, w=weight.name) for part in recipe.parts]
 
 
-def _target(stored: Mapping[str, Array], weight: Weight) -> str:
+def _target(stored: Tensors, weight: Weight) -> str:
     """Name of the whole weight; weight-drop wrappers keep the raw matrix one level above it."""
     sibling = weight.name.replace("_hh", "_ih").replace("_hr", "_ih")
     inside = f"{weight.prefix}module."
@@ -125,7 +126,7 @@ def _target(stored: Mapping[str, Array], weight: Weight) -> str:
     return f"{inside if wrapped else weight.prefix}{weight.name}"
 
 
-def _rebuild(stored: Mapping[str, Array], recipe: Recipe, names: Sequence[str]) -> Array:
+def _rebuild(stored: Tensors, recipe: Recipe, names: Sequence[str]) -> Array:
     parts = [real_numbers(name, stored[name]) for name in names]
     if not recipe.fits(*parts):
         shapes = ", ".join(f"{name} {part.shape}" for name, part in zip(names, parts, strict=True))

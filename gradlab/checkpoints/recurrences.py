@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from gradlab.arrays import Array, require_finite
 from gradlab.cells.stack import Recurrence
 from gradlab.cells.vanilla import VanillaCell
-from gradlab.checkpoints.archive import spoken
+from gradlab.checkpoints.archive import Tensors, spoken
 from gradlab.checkpoints.element_types import real_numbers
 from gradlab.checkpoints.keys import PROJECTION, Place, stacks_of, weight_names
 from gradlab.checkpoints.parametrizations import EffectiveTensors, effective_tensors
@@ -29,7 +29,7 @@ class Findings:
     skipped: Sequence[str]
 
 
-def find_recurrences(stored: Mapping[str, Array], *, activation: str, dtype: str) -> Findings:
+def find_recurrences(stored: Tensors, *, activation: str, dtype: str) -> Findings:
     """Vanilla recurrent layers among tensors that are named the way PyTorch or gradlab does.
 
     Parameters

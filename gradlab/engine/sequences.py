@@ -141,7 +141,7 @@ def _members(file: Path) -> tuple[Array, Array | None]:
     if INPUTS in tensors:
         return tensors[INPUTS], tensors[LENGTHS] if LENGTHS in tensors else None
     if len(tensors) == 1:
-        return next(iter(tensors.values())), None
+        return tensors[tensors.keys()[0]], None
     names = ", ".join(spoken(name) for name in list(tensors)[:8]) or "none"
     raise InputFileError(f"{file} holds arrays named {names}: expected inputs, and lengths if any")
 
