@@ -41,7 +41,7 @@ demo: $(INSTALLED)
 		-o $(OUT)/digits --force
 	@echo
 	@echo "The reports are pages for a browser, the tables and figures lie beside them:"
-	@echo "  spectral norms swept from 0.5 to 1.5   $(OUT)/sweep"
+	@echo "  spectral norms swept from 0.5 to 1.5   $(OUT)/sweep/figures/rate.png"
 	@echo "  a network whose gradient vanishes      $(OUT)/vanishing/report.html"
 	@echo "  a network whose gradient explodes      $(OUT)/exploding/report.html"
 	@echo "  a network trained on digits            $(OUT)/digits/report.html"
