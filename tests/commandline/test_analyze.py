@@ -144,7 +144,8 @@ def test_initial_states_by_name_reach_their_recurrence(
 def test_initial_state_of_an_unknown_recurrence_is_refused(
     gradlab: Run, model: Model, tmp_path: Path
 ) -> None:
-    np.savez(tmp_path / "h0.npz", **{"l0.revers": np.zeros(4)})
+    states: dict[str, Any] = {"l0.revers": np.zeros(4)}
+    np.savez(tmp_path / "h0.npz", **states)
     outcome = gradlab("analyze", model("rnn_tanh_bi_2l.pt"), "--initial-state", tmp_path / "h0.npz")
     assert outcome.code == 1
     assert "did you mean 'l0.reverse'?" in outcome.error

@@ -107,7 +107,7 @@ def test_infinite_weight_is_named_by_the_files_own_key(
     assert "2 non-finite" in line
 
 
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "recurrent weights that are not square": {"W_hh": np.ones((3, 2))},
     "input weights of another size": {"W_xh": np.ones((4, 2))},
     "bias of another size": {"b_h": np.ones(4)},

@@ -42,7 +42,7 @@ def received(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def keep(*groups: Any) -> None:
         for group in groups:
-            values.update(dataclasses.asdict(group) if dataclasses.is_dataclass(group) else {})
+            values.update({} if isinstance(group, str) else dataclasses.asdict(group))
         raise Stopped("stopped")
 
     def keep_grid(**axes: Any) -> None:
