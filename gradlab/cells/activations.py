@@ -7,16 +7,19 @@ from a rounded ``h`` is exactly zero from ``|z| = 19.06`` on, the true derivativ
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
-from gradlab.errors import unknown_name
+from gradlab.errors import SettingError, unknown_name
 
 Elementwise = Callable[[Array], Array]
+Fused = Callable[[Array], tuple[Array, Array]]
 
 LEAK = 0.01
 SELU_ALPHA = 1.6732632423543772
@@ -38,11 +41,18 @@ class Activation:
     low: float = -math.inf  # infimum and supremum of phi
     high: float = math.inf
     slope_from_output: Elementwise | None = None  # as reverse-mode frameworks compute it, if so
+    fused: Fused | None = None  # function and derivative at the price of little more than one
 
     @property
     def bounded(self) -> bool:
         """Whether outputs lie between two finite values, so that they can saturate."""
         return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def value_and_slope(
+        self, z: Float[Array, "*shape"]
+    ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+        """Function and derivative at the same pre-activations."""
+        return self.fused(z) if self.fused else (self.function(z), self.derivative(z))
 
 
 def _tanh_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -58,6 +68,13 @@ def _sigmoid(z: Float[Array, "..."]) -> Float[Array, "..."]:
 def _sigmoid_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
     decay = np.exp(-np.abs(z))
     return decay / (1.0 + decay) ** 2
+
+
+def _sigmoid_and_slope(z: Float[Array, "..."]) -> tuple[Array, Array]:
+    decay = np.exp(-np.abs(z))
+    upper = 1.0 / (1.0 + decay)
+    lower = decay * upper
+    return np.where(z >= 0.0, upper, lower), lower * upper
 
 
 def _erf(z: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -104,6 +121,39 @@ def _selu_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
     return SELU_SCALE * np.where(z > 0.0, 1.0, SELU_ALPHA * np.exp(np.minimum(z, 0.0)))
 
 
+def hard_sigmoid(alpha: float, beta: float, name: str | None = None) -> Activation:
+    """Straight line from 0 to 1, clip(alpha z + beta, 0, 1).
+
+    Parameters
+    ----------
+    alpha
+        Slope, above 0: 1/5 in ONNX and in older Keras (``hard_sigmoid``), 1/6 in PyTorch and in
+        Keras 3 (``hard_sigmoid_6``).
+    beta
+        Value at 0.
+    name
+        Spelling; ``hard_sigmoid(alpha, beta)`` if None, which `activation` understands.
+
+    Raises
+    ------
+    SettingError
+        If ``alpha`` is not a positive number.
+    """
+    if not (0.0 < alpha < math.inf and math.isfinite(beta)):
+        raise SettingError(f"hard_sigmoid({alpha}, {beta}): expected finite numbers, alpha > 0")
+    low, high = -beta / alpha, (1.0 - beta) / alpha
+    return Activation(
+        name=name or f"hard_sigmoid({alpha!r}, {beta!r})",
+        function=lambda z: np.clip(alpha * z + beta, 0.0, 1.0),
+        derivative=lambda z: alpha * ((z > low) & (z < high)),
+        sup_derivative=alpha,
+        kink=f"0 at z = {low:g} and z = {high:g}",
+        kinks=(low, high),
+        low=0.0,
+        high=1.0,
+    )
+
+
 _SMOOTH = "none: differentiable everywhere"
 _TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 
@@ -129,7 +179,7 @@ _ALL = (
     Activation(
         name="sigmoid", function=_sigmoid, derivative=_sigmoid_slope,
         sup_derivative=0.25, kink=_SMOOTH, low=0.0, high=1.0,
-        slope_from_output=lambda h: h * (1.0 - h),
+        slope_from_output=lambda h: h * (1.0 - h), fused=_sigmoid_and_slope,
     ),
     Activation(
         name="hard_tanh", function=lambda z: np.clip(z, -1.0, 1.0),
@@ -166,9 +216,13 @@ _ALL = (
         sup_derivative=SELU_SCALE * SELU_ALPHA, kink="scale * alpha at z = 0", kinks=(0.0,),
         low=-SELU_SCALE * SELU_ALPHA,
     ),
+    hard_sigmoid(0.2, 0.5, "hard_sigmoid"),
+    hard_sigmoid(1.0 / 6.0, 0.5, "hard_sigmoid_6"),
 )  # fmt: skip
 
 ACTIVATIONS = {entry.name: entry for entry in _ALL}
+FAMILIES = {"hard_sigmoid": hard_sigmoid}  # activations with numbers of their own
+_PARAMETRIZED = re.compile(r"(\w+)\(([^,()]+),([^,()]+)\)")
 
 
 def activation(name: str) -> Activation:
@@ -177,7 +231,8 @@ def activation(name: str) -> Activation:
     Parameters
     ----------
     name
-        One of the keys of ``ACTIVATIONS``.
+        One of the keys of ``ACTIVATIONS``, or a member of a family with its numbers, as
+        ``hard_sigmoid(0.25, 0.5)``.
 
     Returns
     -------
@@ -189,6 +244,53 @@ def activation(name: str) -> Activation:
     UnknownNameError
         If there is none of that name; the nearest is named.
     """
-    if name not in ACTIVATIONS:
+    found = ACTIVATIONS.get(name) or _member(name)
+    if found is None:
         raise unknown_name("activation", name, ACTIVATIONS)
-    return ACTIVATIONS[name]
+    return found
+
+
+@lru_cache(maxsize=64)
+def clipped(name: str, limit: float | None) -> Activation:
+    """Activation whose argument is clipped to ± limit first; the plain one if None.
+
+    The slope is 0 from the limit on, so that a clipped unit counts as saturated. The supremum of
+    the slope stays that of the whole line: an upper bound.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such activation.
+    SettingError
+        If the limit is not a positive number.
+    """
+    phi = activation(name)
+    if limit is None:
+        return phi
+    if not 0.0 < limit < math.inf:
+        raise SettingError(f"clip {limit}: expected a positive number")
+    values = phi.function(np.linspace(-limit, limit, 1001))
+    return replace(
+        phi,
+        name=f"{name} of its argument clipped to {limit:g}",
+        function=lambda z: phi.function(np.clip(z, -limit, limit)),
+        derivative=lambda z: np.where(np.abs(z) < limit, phi.derivative(z), 0.0),
+        kink=f"{phi.kink}; 0 at |z| = {limit:g}",
+        kinks=(*phi.kinks, -limit, limit),
+        low=float(values.min()),
+        high=float(values.max()),
+        slope_from_output=None,
+        fused=None,
+    )
+
+
+def _member(name: str) -> Activation | None:
+    """Member of a family, by its spelling; None if it is not one."""
+    match = _PARAMETRIZED.fullmatch(name)
+    if match is None or match[1] not in FAMILIES:
+        return None
+    try:
+        numbers = float(match[2]), float(match[3])
+    except ValueError:
+        return None
+    return FAMILIES[match[1]](*numbers)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from gradlab.cells.activations import ACTIVATIONS, activation
-from gradlab.errors import UnknownNameError
+from gradlab.cells.activations import ACTIVATIONS, activation, clipped
+from gradlab.errors import SettingError, UnknownNameError
 
 AWAY_FROM_KINKS = np.concatenate([np.linspace(-6.0, 6.0, 241) + 0.0123, [-1e-3, 1e-3]])
 
@@ -38,7 +38,7 @@ def test_supremum_of_the_derivative_is_attained_and_never_passed(name: str) -> N
         ("tanh", 1.0), ("relu", 1.0), ("leaky_relu", 1.0), ("identity", 1.0), ("hard_tanh", 1.0),
         ("softplus", 1.0), ("softsign", 1.0), ("elu", 1.0), ("sigmoid", 0.25),
         ("erf", 1.1283791671), ("gelu", 1.1289041452), ("silu", 1.0998393201),
-        ("selu", 1.7580993408),
+        ("selu", 1.7580993408), ("hard_sigmoid", 0.2), ("hard_sigmoid_6", 1.0 / 6.0),
     ],
 )  # fmt: skip
 def test_gamma_a_has_its_known_value(name: str, supremum: float) -> None:
@@ -69,8 +69,11 @@ def test_slope_of_sigmoid_is_even_to_the_last_bit() -> None:
 
 @pytest.mark.parametrize(
     ("name", "z", "slope"),
-    [("relu", 0.0, 0.0), ("leaky_relu", 0.0, 0.01), ("hard_tanh", 1.0, 0.0), ("elu", 0.0, 1.0)],
-)
+    [
+        ("relu", 0.0, 0.0), ("leaky_relu", 0.0, 0.01), ("hard_tanh", 1.0, 0.0), ("elu", 0.0, 1.0),
+        ("hard_sigmoid", 2.5, 0.0), ("hard_sigmoid_6", -3.0, 0.0),
+    ],
+)  # fmt: skip
 def test_kinks_follow_the_stated_convention(name: str, z: float, slope: float) -> None:
     assert activation(name).derivative(np.array([z]))[0] == slope
 
@@ -78,3 +81,53 @@ def test_kinks_follow_the_stated_convention(name: str, z: float, slope: float) -
 def test_an_unknown_activation_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'tanh'"):
         activation("thanh")
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_value_and_slope_together_are_those_taken_apart(name: str) -> None:
+    phi, z = activation(name), np.linspace(-50.0, 50.0, 1001)
+    value, slope = phi.value_and_slope(z)
+    np.testing.assert_allclose(value, phi.function(z), rtol=1e-15)
+    np.testing.assert_allclose(slope, phi.derivative(z), rtol=1e-15)
+
+
+def test_straight_sigmoids_of_the_frameworks_differ() -> None:
+    """f = 0.7 at z = 1 in older Keras and ONNX, 2/3 in Keras 3 and PyTorch."""
+    z = np.array([1.0, 2.4, 2.6])
+    np.testing.assert_allclose(activation("hard_sigmoid").function(z), [0.7, 0.98, 1.0])
+    np.testing.assert_allclose(activation("hard_sigmoid_6").function(z)[0], 2.0 / 3.0)
+    np.testing.assert_array_equal(activation("hard_sigmoid").derivative(z), [0.2, 0.2, 0.0])
+
+
+def test_a_straight_sigmoid_may_have_numbers_of_its_own() -> None:
+    phi = activation("hard_sigmoid(0.25, 0.4)")
+    np.testing.assert_allclose(phi.function(np.array([-2.0, 0.0, 1.0, 3.0])), [0.0, 0.4, 0.65, 1.0])
+    assert activation(phi.name).kinks == pytest.approx((-1.6, 2.4))
+
+
+@pytest.mark.parametrize("name", ["hard_sigmoid(0.25)", "hard_sigmoid(a, b)", "tanh(1.0, 2.0)"])
+def test_numbers_that_no_family_takes_are_refused(name: str) -> None:
+    with pytest.raises(UnknownNameError, match="unknown activation"):
+        activation(name)
+
+
+@pytest.mark.parametrize("alpha", ["0.0", "-1.0", "inf", "nan"])
+def test_a_straight_sigmoid_without_a_rise_is_refused(alpha: str) -> None:
+    with pytest.raises(SettingError, match="alpha > 0"):
+        activation(f"hard_sigmoid({alpha}, 0.5)")
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "relu"])
+def test_clipping_the_argument_bounds_value_and_slope(name: str) -> None:
+    phi, whole = clipped(name, 0.6), activation(name)
+    z = np.array([-3.0, -0.6, 0.3, 0.6, 3.0])
+    np.testing.assert_array_equal(phi.function(z), whole.function(np.clip(z, -0.6, 0.6)))
+    assert phi.derivative(z)[[0, 1, 3, 4]].tolist() == [0.0] * 4
+    assert phi.derivative(z)[2] == whole.derivative(z)[2]
+    assert phi.bounded
+    assert clipped(name, None) is whole
+
+
+def test_a_clip_that_leaves_nothing_is_refused() -> None:
+    with pytest.raises(SettingError, match="positive"):
+        clipped("tanh", 0.0)

@@ -26,7 +26,8 @@ ROUNDING = 1e-10
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 7),
     steps=st.integers(1, 12),
-    gain=st.floats(0.0, 5.0),
+    # Subnormal entries of J would round by as much as they are.
+    gain=st.just(0.0) | st.floats(1e-250, 5.0),
     block=st.integers(1, 5),
     activation=st.sampled_from(sorted(set(ACTIVATIONS) - {"identity"})),
     recurrent=st.sampled_from(sorted(RECURRENT)),

@@ -72,7 +72,7 @@ EXPONENTS = [
 
 
 def mean_square(phi: Activation, q: float) -> float:
-    return gaussian_mean(lambda x: phi.function(x) ** 2, q)
+    return gaussian_mean(lambda x: phi.function(x) ** 2, q, phi.kinks)
 
 
 def scale_of(activation: str) -> float:
