@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import typer
+
+FRAME = 3  # cells that a frame puts between two columns, at most
 
 
 class Console:
@@ -43,10 +46,10 @@ class Console:
             typer.echo(message, err=True)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write a table to stdout: framed on a terminal, plain aligned columns elsewhere."""
+        """Write a table to stdout: framed on a terminal with room for it, else plain."""
         if self.as_json:
             return
-        if sys.stdout.isatty():
+        if sys.stdout.isatty() and fits(columns, rows, shutil.get_terminal_size().columns):
             _framed_table(columns, rows)
         else:
             typer.echo("\n".join(aligned([columns, *rows])))
@@ -110,11 +113,19 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
+def fits(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether a framed table has room for every cell; only the words of a heading may wrap."""
+    cells = zip(*rows, strict=True) if rows else ([] for _ in columns)
+    words = ([*name.split(), *column] for name, column in zip(columns, cells, strict=True))
+    return sum(max(map(len, column)) + FRAME for column in words) <= width
+
+
 def _framed_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console as Terminal
     from rich.table import Table
 
-    table = Table(*columns)
+    table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for row in rows:
         table.add_row(*row)
     Terminal().print(table, markup=False)

@@ -102,14 +102,18 @@ def keeping_numbers(folder: Path) -> Iterator[list[str]]:
 
     Raises
     ------
+    RunFolderError
+        If there are no numbers to draw from.
     OutputError
-        In place of whatever ended the drawing as a whole.
+        In place of whatever else ended the drawing as a whole.
     """
     failures = _Failures(logging.WARNING)
     logger = logging.getLogger("gradlab_reports")
     logger.addHandler(failures)
     try:
         yield failures.lines
+    except gl.RunFolderError:
+        raise
     except Exception as error:
         raise gl.OutputError(
             f"drawing failed ({type(error).__name__}: {one_line(error)}); {_complete(folder)}"

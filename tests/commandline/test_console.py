@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from gradlab_cli.console import Console, aligned, strict
+from gradlab_cli.console import Console, aligned, fits, strict
 
 
 def refuse_constant(token: str) -> None:
@@ -63,3 +63,10 @@ def test_progress_off_a_terminal_is_silent(capsys: pytest.CaptureFixture[str]) -
         pass
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
+
+
+def test_frame_is_kept_for_terminals_with_room_for_every_cell() -> None:
+    columns, rows = ["spectral radius", "N"], [["0.88962661", "4"]]
+    assert fits(columns, rows, 17)
+    assert not fits(columns, rows, 16)
+    assert fits(columns, [], 17)

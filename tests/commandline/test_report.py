@@ -143,7 +143,8 @@ def test_folder_that_is_no_run_is_refused(gradlab: Run, tmp_path: Path) -> None:
     for options in ([], ["-o", tmp_path / "out"]):
         outcome = gradlab("report", tmp_path / "folder", *options)
         assert outcome.code == 1
-        assert "folder" in outcome.error
+        assert "is not a complete run" in outcome.error
+        assert "numbers" not in outcome.error
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 

@@ -94,8 +94,10 @@ def _saved_run(run: Path, output: Path | None, *, force: bool) -> Path:
     if output is None or output.resolve() == run.resolve():
         claim_file(run / PAGE, force=force)
         return run
+    from gradlab_reports.run_folder import open_run
+
     claim_folder(output, force=force)
-    gl.load_run(run)
+    open_run(run)
     copy_run(run, output)
     return output
 
