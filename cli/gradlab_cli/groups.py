@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, get_type_hints
 
-from gradlab_cli import options
+from gradlab_cli.options import measurement, network, output, sequences
 
 
 class Group(Protocol):
@@ -22,55 +22,55 @@ class Group(Protocol):
 class RandomOptions:
     """The shape of a random network; None where the library's default holds."""
 
-    recurrent: options.RecurrentOption = None
-    gain: options.GainOption = None
-    gamma: options.GammaOption = None
-    radius: options.RadiusOption = None
-    density: options.DensityOption = None
-    activation: options.ActivationOption = None
-    hidden_size: options.HiddenSizeOption = None
-    input_size: options.InputSizeOption = None
-    bias: options.BiasOption = None
-    bias_std: options.BiasStdOption = None
+    recurrent: network.RecurrentOption = None
+    gain: network.GainOption = None
+    gamma: network.GammaOption = None
+    radius: network.RadiusOption = None
+    density: network.DensityOption = None
+    activation: network.ActivationOption = None
+    hidden_size: network.HiddenSizeOption = None
+    input_size: network.InputSizeOption = None
+    bias: network.BiasOption = None
+    bias_std: network.BiasStdOption = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceOptions:
     """Where the sequences come from, and how their file is laid out."""
 
-    inputs: options.InputsOption = None
-    batch_first: options.BatchFirstOption = False
-    separator: options.SeparatorOption = ","
-    decimal: options.DecimalOption = "."
-    ragged: options.RaggedOption = False
-    columns: options.ColumnsOption = None
-    synthetic: options.SyntheticOption = None
-    length: options.LengthOption = None
-    batch: options.BatchOption = None
-    input_std: options.InputStdOption = None
-    initial_state: options.InitialStateOption = None
+    inputs: sequences.InputsOption = None
+    batch_first: sequences.BatchFirstOption = False
+    separator: sequences.SeparatorOption = ","
+    decimal: sequences.DecimalOption = "."
+    ragged: sequences.RaggedOption = False
+    columns: sequences.ColumnsOption = None
+    synthetic: sequences.SyntheticOption = None
+    length: sequences.LengthOption = None
+    batch: sequences.BatchOption = None
+    input_std: sequences.InputStdOption = None
+    initial_state: sequences.InitialStateOption = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOptions:
     """What is measured, and how."""
 
-    nonlinearity: options.NonlinearityOption = None
-    anchors: options.AnchorsOption = "auto"
-    max_lag: options.MaxLagOption = None
-    threshold: options.ThresholdOption = 0.97
-    inclusive: options.InclusiveOption = False
-    block: options.BlockOption = 8
-    dtype: options.DtypeOption = "float64"
-    seed: options.SeedOption = 0
+    nonlinearity: network.NonlinearityOption = None
+    anchors: measurement.AnchorsOption = "auto"
+    max_lag: measurement.MaxLagOption = None
+    threshold: measurement.ThresholdOption = 0.97
+    inclusive: measurement.InclusiveOption = False
+    block: measurement.BlockOption = 8
+    dtype: measurement.DtypeOption = "float64"
+    seed: measurement.SeedOption = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessageOptions:
     """What is written to stdout and stderr."""
 
-    json: options.JsonOption = False
-    quiet: options.QuietOption = False
+    json: output.JsonOption = False
+    quiet: output.QuietOption = False
 
 
 def given(group: Group) -> dict[str, Any]:

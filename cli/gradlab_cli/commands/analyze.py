@@ -9,7 +9,8 @@ import typer
 import gradlab as gl
 from gradlab_cli.console import Console
 from gradlab_cli.groups import MeasureOptions, MessageOptions, RandomOptions, SequenceOptions
-from gradlab_cli.options import ForceOption, PairsOption, RunFolderOption, SourceArgument
+from gradlab_cli.options.network import SourceArgument
+from gradlab_cli.options.output import ForceOption, PairsOption, RunFolderOption
 from gradlab_cli.outputs import claim_folder
 from gradlab_cli.sources import measure
 from gradlab_cli.summary import summary_lines

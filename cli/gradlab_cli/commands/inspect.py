@@ -7,7 +7,7 @@ from typing import Any
 import gradlab as gl
 from gradlab_cli.console import Console
 from gradlab_cli.groups import MessageOptions
-from gradlab_cli.options import ModelArgument, NonlinearityOption
+from gradlab_cli.options.network import ModelArgument, NonlinearityOption
 from gradlab_cli.sources import load
 
 COLUMNS = {

@@ -8,13 +8,13 @@ import typer
 
 from gradlab_cli.console import Console
 from gradlab_cli.groups import MessageOptions
-from gradlab_cli.options import (
+from gradlab_cli.options.figure import (
     FigureFileOption,
     FigureSourceArgument,
-    ForceOption,
     KindOption,
     RecurrenceOption,
 )
+from gradlab_cli.options.output import ForceOption
 from gradlab_cli.outputs import claim_file
 
 FORMATS = (".png", ".svg", ".pdf")

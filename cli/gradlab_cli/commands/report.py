@@ -19,12 +19,8 @@ from gradlab_cli.groups import (
     given,
     option_name,
 )
-from gradlab_cli.options import (
-    ForceOption,
-    ReportFolderOption,
-    ReportPairsOption,
-    ReportSourceArgument,
-)
+from gradlab_cli.options.network import ReportSourceArgument
+from gradlab_cli.options.output import ForceOption, ReportFolderOption, ReportPairsOption
 from gradlab_cli.outputs import (
     PAGE,
     claim_file,

@@ -13,13 +13,8 @@ import gradlab as gl
 from gradlab_cli.console import Console
 from gradlab_cli.grid import GridOptions, grid_axes
 from gradlab_cli.groups import MessageOptions
-from gradlab_cli.options import (
-    ForceOption,
-    JobsOption,
-    SeedOption,
-    SeedsOption,
-    SweepFolderOption,
-)
+from gradlab_cli.options.measurement import JobsOption, SeedOption, SeedsOption
+from gradlab_cli.options.output import ForceOption, SweepFolderOption
 from gradlab_cli.outputs import claim_folder, keeping_numbers, tell_failures
 
 TABLE = "sweep.csv"

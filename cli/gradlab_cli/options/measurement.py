@@ -1,0 +1,82 @@
+"""The measurement: what is measured, from which seed, on how many cores."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+MEASUREMENT = "Measurement"
+
+AnchorsOption = Annotated[
+    str,
+    typer.Option(
+        help="End times t of the pairs (t, k): all, last, a number of evenly spaced ones, or auto.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+MaxLagOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Longest lag t − k.",
+        show_default="the whole run",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+ThresholdOption = Annotated[
+    float,
+    typer.Option(
+        help="Share of its range from which an activation counts as saturated.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+InclusiveOption = Annotated[
+    bool,
+    typer.Option(
+        "--inclusive",
+        help="An activation exactly at the threshold counts too.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+BlockOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Steps that one factor of the block rung of the bound ladder spans.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+DtypeOption = Annotated[
+    Literal["float64", "float32"],
+    typer.Option(help="Floating-point type of the run.", rich_help_panel=MEASUREMENT),
+]
+
+SeedOption = Annotated[
+    int,
+    typer.Option(min=0, help="Seed of everything random.", rich_help_panel=MEASUREMENT),
+]
+
+SeedsOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Networks at each place of the grid, with the seeds from --seed on.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Processes, one BLAS thread each. Any number gives the same bytes.",
+        show_default="all cores",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
