@@ -43,7 +43,7 @@ def test_wrong_usage_inside_a_runner_is_exit_code_2() -> None:
     assert CliRunner().invoke(app, ["inspect"]).exit_code == 2
 
 
-def test_no_arguments_show_the_help() -> None:
+def test_help_lists_every_command() -> None:
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
     for name in COMMANDS:
