@@ -84,7 +84,9 @@ def write_end_labels(ax: Axes, labels: Sequence[EndLabel]) -> None:
     # Before layout the axes are a little lower than after it: too much room rather than too little.
     height_in_points = figure_of(ax).get_size_inches()[1] * 72.0 * ax.get_position().height
     unit = FONT_SIZE * LINE_HEIGHT / height_in_points
-    wanted = [min(max((label.height - low) / (high - low), 0.0), 1.0) for label in labels]
+    parts = [(label.height - low) / (high - low) for label in labels]
+    # Rounded, so that lines which differ by rounding errors alone keep the order given.
+    wanted = [round(min(max(part, 0.0), 1.0), 4) for part in parts]
     centers = spread(wanted, [unit * label.lines for label in labels])
     for label, start, center in zip(labels, wanted, centers, strict=True):
         ax.annotate(

@@ -165,7 +165,9 @@ def _parsed(path: Path, **how: Any) -> pd.DataFrame:
     text = dict.fromkeys(TEXT_COLUMNS, "str")
     try:
         # Without the default missing values a recurrence called "null" keeps its name.
-        table: pd.DataFrame = pd.read_csv(path, dtype=text, keep_default_na=False, **how)
+        table: pd.DataFrame = pd.read_csv(
+            path, dtype=text, keep_default_na=False, index_col=False, **how
+        )
     except OSError as error:
         raise gl.RunFolderError(f"{path} cannot be read: {_reason(error)}") from error
     except (UnicodeDecodeError, pd.errors.EmptyDataError, pd.errors.ParserError) as error:

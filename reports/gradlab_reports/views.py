@@ -143,10 +143,9 @@ def remarks(recurrence: Mapping[str, Any]) -> list[str]:
             f"{regime.get('transient_lag')}."
         )
     if sequences.get("synthetic"):
-        said.append(
-            f"The inputs are synthetic ({sequences.get('description', 'no description')}): on "
-            "real data the rate may differ."
-        )
+        words = str(sequences.get("description", "no description"))
+        words = words if "synthetic" in words else f"synthetic inputs ({words})"
+        said.append(f"No real data: {words}; with other inputs the rate may differ.")
     return said
 
 

@@ -185,6 +185,8 @@ def _draw_bound(ax: Axes, frame: pd.DataFrame, style: BoundStyle) -> EndLabel | 
         color=style.color,
         linewidth=1.5,
         linestyle=(0, style.dashes),
+        marker="_" if finite.sum() == 1 else "",  # a single lag makes no line
+        label=style.column,
         zorder=2,
     )
     end = float(values[finite][-1])
@@ -213,6 +215,7 @@ def _draw_measured(ax: Axes, frame: pd.DataFrame) -> list[EndLabel]:
         marker="o",
         markersize=3.6,
         markevery=max(1, math.ceil(finite.sum() / MAX_MARKERS)),
+        label="log_norm_median",
         clip_on=False,
         zorder=4,
     )

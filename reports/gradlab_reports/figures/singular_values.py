@@ -55,7 +55,7 @@ def plot_singular_values(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes
             label=gate,
         )
     _draw_lines(ax, frame, gates)
-    ax.set_ylim(0.0, 1.1 * max(float(column(frame, "singular_value").max()), 1e-300))
+    ax.set_ylim(0.0, 1.1 * float(column(frame, "singular_value").max()) or 1.0)
     ax.set_xlim(left=0.0)
     count_in_wholes(ax.xaxis)
     ax.set_xlabel("place in falling order")
@@ -85,10 +85,16 @@ def finding(frame: pd.DataFrame) -> str:
 
 
 def _draw_lines(ax: Axes, frame: pd.DataFrame, gates: list[str]) -> None:
-    ax.axhline(1.0, color="#5f6368", linewidth=0.9, zorder=1)
+    """Mark a length that is kept, where the axes reach it, and the largest value."""
+    if ax.get_ylim()[1] >= 1.0:
+        ax.axhline(1.0, color="#5f6368", linewidth=0.9, zorder=1)
+        side: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 7.5, "color": FAINT}
+        ax.text(0.99, 1.0, "1: length kept", transform=ax.get_yaxis_transform(), **side)
     if len(gates) > 1:
         return
     largest = float(column(frame, "singular_value").max())
+    diamond: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": SIGMA_INK}
+    ax.plot([1], [largest], marker="D", markersize=6, linestyle="none", **diamond)
     ax.annotate(
         rf"$\gamma_w = \sigma_\max = $ {plain(largest)}",
         xy=(1, largest),
@@ -97,20 +103,4 @@ def _draw_lines(ax: Axes, frame: pd.DataFrame, gates: list[str]) -> None:
         va="bottom",
         fontsize=8.5,
         color=SIGMA_INK,
-    )
-    mark: dict[str, Any] = {
-        "markersize": 6,
-        "markerfacecolor": "none",
-        "markeredgecolor": SIGMA_INK,
-    }
-    ax.plot([1], [largest], marker="D", linestyle="none", **mark)
-    ax.text(
-        0.99,
-        1.0,
-        "1: length kept",
-        transform=ax.get_yaxis_transform(),
-        ha="right",
-        va="bottom",
-        fontsize=7.5,
-        color=FAINT,
     )
