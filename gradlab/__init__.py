@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from gradlab.checkpoints import load as load
     from gradlab.dynamics import analyze as analyze
     from gradlab.dynamics import inspect as inspect
+    from gradlab.engine.bptt import bptt as bptt
+    from gradlab.engine.losses import Readout as Readout
     from gradlab.engine.rollout import rollout as rollout
     from gradlab.engine.rollout import rollout_network as rollout_network
     from gradlab.engine.scenarios import scenario as scenario
@@ -49,9 +51,11 @@ if TYPE_CHECKING:
     from gradlab.errors import ShapeError as ShapeError
     from gradlab.errors import UnknownNameError as UnknownNameError
     from gradlab.errors import UnreachableTargetError as UnreachableTargetError
+    from gradlab.errors import WorkerError as WorkerError
     from gradlab.errors import unknown_name as unknown_name
     from gradlab.linalg import spectral_norm as spectral_norm
     from gradlab.linalg import spectral_radius as spectral_radius
+    from gradlab.records.backward import Gradients as Gradients
     from gradlab.records.dynamics import GradientDynamics as GradientDynamics
     from gradlab.records.jacobians import JacobianProfile as JacobianProfile
     from gradlab.records.trajectory import Trajectory as Trajectory
@@ -76,6 +80,8 @@ _ROOMS = {
     "gradlab.cells.vanilla": ("VanillaCell",),
     "gradlab.checkpoints": ("load",),
     "gradlab.dynamics": ("analyze", "inspect"),
+    "gradlab.engine.bptt": ("bptt",),
+    "gradlab.engine.losses": ("Readout",),
     "gradlab.engine.rollout": ("rollout", "rollout_network"),
     "gradlab.engine.scenarios": ("scenario", "scenario_names"),
     "gradlab.engine.sequences": ("Sequences", "read_sequences"),
@@ -94,9 +100,11 @@ _ROOMS = {
         "ShapeError",
         "UnknownNameError",
         "UnreachableTargetError",
+        "WorkerError",
         "unknown_name",
     ),
     "gradlab.linalg": ("spectral_norm", "spectral_radius"),
+    "gradlab.records.backward": ("Gradients",),
     "gradlab.records.dynamics": ("GradientDynamics",),
     "gradlab.records.jacobians": ("JacobianProfile",),
     "gradlab.records.trajectory": ("Trajectory",),

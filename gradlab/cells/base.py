@@ -10,6 +10,8 @@ from jaxtyping import Float
 
 from gradlab.arrays import Array
 from gradlab.cells.activations import Activation
+from gradlab.errors import SettingError
+from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
 
 
@@ -22,6 +24,14 @@ class LinearStep(Protocol):
 
     def apply_transpose(self, U: Float[Array, "batch n m"]) -> Float[Array, "batch n m"]:
         """Backward action Jᵀ U."""
+
+    def apply_input(self, V: Float[Array, "batch features m"]) -> Float[Array, "batch n m"]:
+        """Action of the Jacobian with respect to the step's input."""
+
+    def apply_input_transpose(
+        self, U: Float[Array, "batch n m"]
+    ) -> Float[Array, "batch features m"]:
+        """Transposed action of the Jacobian with respect to the step's input."""
 
     def matrix(self) -> Float[Array, "batch n n"]:
         """Dense J."""
@@ -41,6 +51,33 @@ class Linearization(Sequence[LinearStep]):
         """
         return {}
 
+    def recurrent_terms(
+        self, step: int, U: Float[Array, "batch n m"]
+    ) -> Sequence[tuple[Float[Array, "batch rows m"], Float[Array, "batch columns"]]]:
+        r"""Rank-one terms of the gradient of the recurrent weights that one step adds.
+
+        Parameters
+        ----------
+        step
+            Index of the step, leading to time k = step + 1.
+        U
+            Columns of total derivatives of a loss with respect to the state at time k.
+
+        Returns
+        -------
+        blocks
+            Pairs (left, right), one for each block of rows of the stacked recurrent weights, top to
+            bottom: column j of ``left`` times ``right`` transposed is the block's term of column j
+            of U, with the rest of the past held fixed.
+
+        Raises
+        ------
+        SettingError
+            If the cell does not tell its terms.
+        """
+        name = type(self).__name__
+        raise SettingError(f"{name} does not tell the terms of its gradient: use bptt for the sum")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Nonlinearity:
@@ -53,7 +90,10 @@ class Nonlinearity:
 
 @runtime_checkable
 class Cell(Protocol):
-    """A recurrent layer: the next state from an input and a state."""
+    """A recurrent layer: the next state from an input and a state.
+
+    The output h comes first in the state, whatever follows it.
+    """
 
     @property
     def kind(self) -> str:
@@ -94,11 +134,34 @@ class Cell(Protocol):
     def linearize(self, trajectory: Trajectory) -> Linearization:
         """Jacobians of every step along the trajectory."""
 
+    def backward(
+        self,
+        trajectory: Trajectory,
+        upstream: Float[Array, "time batch n"],
+        *,
+        window: int | None = None,
+    ) -> BackwardPass:
+        """Gradients of a scalar L along a trajectory.
+
+        ``upstream[t - 1]`` is the part of dL/d(state_t) from outside the recurrence, 0 behind a
+        sequence's end; ``window`` the steps each of them flows back, the whole past if None.
+        """
+
     def nonlinearities(self, trajectory: Trajectory) -> Mapping[str, Nonlinearity]:
         """Elementwise functions by name: the activation of a vanilla cell, the gates of others."""
 
-    def recurrent_matrices(self) -> Mapping[str, Float[Array, "n m"]]:
-        """Square recurrent blocks by gate; ``W_hh`` where there are no gates."""
+    def carry(self, trajectory: Trajectory) -> Mapping[str, Float[Array, "time batch n"]]:
+        """Factors by which a step keeps the old state, by the gate that sets them.
+
+        Empty for cells without such a direct path.
+        """
+
+    def recurrent_matrices(self) -> Mapping[str, Float[Array, "_ _"]]:
+        """Recurrent weights by gate; ``W_hh`` where there are no gates.
+
+        Gated cells add the whole matrix under the name ``stack``. Blocks are square, but for the
+        stack and for cells whose output has another size than their gates.
+        """
 
     def gamma_factors(self) -> tuple[float | None, float | None]:
         """γ_w = σ_max(W_hh) and γ_a = sup |φ'| of the textbook bound; None for gated cells."""

@@ -13,8 +13,11 @@ from gradlab.arrays import Array, close, read_only, require_finite
 from gradlab.cells.activations import Activation, activation
 from gradlab.cells.base import Linearization, LinearStep, Nonlinearity
 from gradlab.cells.initializers import input_weights, recurrent_weights
+from gradlab.cells.vanilla_backward import backward_pass
+from gradlab.cells.windows import truncated_backward
 from gradlab.errors import SettingError, ShapeError
 from gradlab.linalg import log, spectral_norm
+from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
 
 DTYPES = ("float64", "float32")
@@ -179,13 +182,49 @@ class VanillaCell:
         """
         slopes = self.phi.derivative(trajectory.z.astype(np.float64))
         return VanillaLinearization(
-            W_hh=self.W_hh.astype(np.float64), slopes=slopes, gamma_a=self.phi.sup_derivative
+            W_hh=self.W_hh.astype(np.float64),
+            W_xh=self.W_xh.astype(np.float64),
+            slopes=slopes,
+            gamma_a=self.phi.sup_derivative,
+            before=trajectory.states[:-1],
         )
+
+    def backward(
+        self,
+        trajectory: Trajectory,
+        upstream: Float[Array, "time batch n"],
+        *,
+        window: int | None = None,
+    ) -> BackwardPass:
+        """Gradients of a scalar L along a trajectory.
+
+        Parameters
+        ----------
+        trajectory
+            A run of this cell.
+        upstream
+            ``upstream[t - 1]`` is the part of dL/dh_t from outside the recurrence: from the loss at
+            t and the layers above; 0 behind a sequence's end.
+        window
+            Steps each of them flows back; the whole past if None.
+
+        Returns
+        -------
+        gradients
+            In the cell's own floating-point type; entries beyond its range are infinite.
+        """
+        if window is not None:
+            return truncated_backward(self, trajectory, upstream, window)
+        return backward_pass(self.W_hh, self.W_xh, self.phi, trajectory, upstream)
 
     def nonlinearities(self, trajectory: Trajectory) -> Mapping[str, Nonlinearity]:
         """The activation, under its own name."""
         states = trajectory.states[1:]
         return {self.activation: Nonlinearity(activation=self.phi, z=trajectory.z, value=states)}
+
+    def carry(self, trajectory: Trajectory) -> Mapping[str, Float[Array, "time batch n"]]:
+        """None: every step replaces the whole state."""
+        return {}
 
     def recurrent_matrices(self) -> Mapping[str, Float[Array, "n n"]]:
         """W_hh alone."""
@@ -201,6 +240,7 @@ class VanillaStep:
     """J = diag(d) W for every sequence, without forming the diagonal."""
 
     W_hh: Float[Array, "n n"]
+    W_xh: Float[Array, "n features"]
     d: Float[Array, "batch n"]  # phi'(z)
 
     def apply(self, V: Float[Array, "batch n m"]) -> Float[Array, "batch n m"]:
@@ -210,6 +250,16 @@ class VanillaStep:
     def apply_transpose(self, U: Float[Array, "batch n m"]) -> Float[Array, "batch n m"]:
         """Jᵀ U."""
         return np.asarray(self.W_hh.T @ (self.d[:, :, None] * U))
+
+    def apply_input(self, V: Float[Array, "batch features m"]) -> Float[Array, "batch n m"]:
+        """diag(d) W_xh V."""
+        return np.asarray(self.d[:, :, None] * (self.W_xh @ V))
+
+    def apply_input_transpose(
+        self, U: Float[Array, "batch n m"]
+    ) -> Float[Array, "batch features m"]:
+        """W_xhᵀ diag(d) U."""
+        return np.asarray(self.W_xh.T @ (self.d[:, :, None] * U))
 
     def matrix(self) -> Float[Array, "batch n n"]:
         """Dense J."""
@@ -229,11 +279,18 @@ class VanillaLinearization(Linearization):
     """
 
     def __init__(
-        self, *, W_hh: Float[Array, "n n"], slopes: Float[Array, "time batch n"], gamma_a: float
+        self,
+        *,
+        W_hh: Float[Array, "n n"],
+        W_xh: Float[Array, "n features"],
+        slopes: Float[Array, "time batch n"],
+        gamma_a: float,
+        before: Float[Array, "time batch n"],
     ) -> None:
-        self.W_hh = close(W_hh)
+        self.W_hh, self.W_xh = close(W_hh), close(W_xh)
         self.slopes = close(slopes)
         self.gamma_a = gamma_a
+        self.before = before  # h_{t-1}
 
     def __len__(self) -> int:
         """T."""
@@ -247,7 +304,13 @@ class VanillaLinearization(Linearization):
         """Step leading to time index + 1."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        return VanillaStep(W_hh=self.W_hh, d=self.slopes[index])
+        return VanillaStep(W_hh=self.W_hh, W_xh=self.W_xh, d=self.slopes[index])
+
+    def recurrent_terms(
+        self, step: int, U: Float[Array, "batch n m"]
+    ) -> list[tuple[Float[Array, "batch n m"], Float[Array, "batch n"]]]:
+        """(φ'(z_k) ⊙ u) h_{k-1}ᵀ for every column u."""
+        return [(self.slopes[step][:, :, None] * U, self.before[step].astype(np.float64))]
 
     @property
     def log_bound_factors(self) -> Mapping[str, Float[Array, "time batch"]]:
