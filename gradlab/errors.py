@@ -60,6 +60,10 @@ class MissingExtraError(GradlabError):
     """An optional dependency that is not installed."""
 
 
+class WorkerError(GradlabError):
+    """A worker process that died before its work was done."""
+
+
 def unknown_name(kind: str, got: str, known: Iterable[str]) -> UnknownNameError:
     """Error for a name that does not exist, with the nearest one that does.
 

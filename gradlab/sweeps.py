@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -27,6 +28,7 @@ from gradlab.errors import (
     GradlabError,
     SettingError,
     UnreachableTargetError,
+    WorkerError,
     unknown_name,
 )
 from gradlab.linalg import log, single_threaded_blas, spectral_radius
@@ -125,6 +127,8 @@ def sweep(
         If there is no setting of a name.
     SettingError
         If there is no point, or their names differ.
+    WorkerError
+        If a worker process dies.
     """
     settings = [_settings({**fixed, **point}) for point in _checked(points)]
     chunks = _chunks(settings, max(1, jobs) * CHUNKS_A_JOB)
@@ -181,7 +185,14 @@ def _pool(executor: Executor | None, jobs: int) -> AbstractContextManager[Execut
 
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    return ProcessPoolExecutor(max_workers=jobs, mp_context=context)
+    return ProcessPoolExecutor(
+        max_workers=jobs, mp_context=context, initializer=_leave_interrupts_to_the_parent
+    )
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    """Keep Ctrl-C from ending workers with tracebacks: the parent cancels what has not begun."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _measured(
@@ -195,13 +206,28 @@ def _measured(
                 results[index] += measure_chunk([settings])
                 on_done(1)
     else:
-        futures: dict[Future[list[dict[str, Any]]], int] = {
-            pool.submit(measure_chunk, chunk): index for index, chunk in enumerate(chunks)
-        }
-        for future in as_completed(futures):
-            results[futures[future]] = future.result()
-            on_done(len(chunks[futures[future]]))
+        for index, outcomes in _sent(chunks, pool):
+            results[index] = outcomes
+            on_done(len(outcomes))
     return list(itertools.chain.from_iterable(results))
+
+
+def _sent(
+    chunks: list[list[PointSettings]], pool: Executor
+) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Outcomes of the chunks as their workers finish."""
+    futures = {pool.submit(measure_chunk, chunk): index for index, chunk in enumerate(chunks)}
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except BrokenExecutor as error:
+        raise WorkerError(
+            "a worker process ended before its work was done, perhaps for want of memory: nothing "
+            "was written; use fewer jobs or smaller networks"
+        ) from error
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 def measure_chunk(chunk: Sequence[PointSettings]) -> list[dict[str, Any]]:
@@ -215,7 +241,7 @@ def _outcome(settings: PointSettings) -> dict[str, Any]:
         return _measure(settings)
     except GradlabError as error:
         return {"status": STATUS.get(type(error), "refused"), "message": str(error)}
-    except (ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
+    except Exception as error:  # a point that fails for any reason must not end the others
         return {"status": "failed", "message": f"{type(error).__name__}: {error}"}
 
 

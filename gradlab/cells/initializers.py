@@ -87,6 +87,8 @@ def recurrent_weights(
     """
     if kind not in RECURRENT:
         raise unknown_name("recurrent initializer", kind, RECURRENT)
+    if not np.isfinite(gain):
+        raise SettingError(f"gain {gain}: expected a finite number")
     if n < 1:
         raise SettingError(f"hidden_size {n}: expected at least 1")
     if gamma is not None and radius is not None:

@@ -92,6 +92,8 @@ def rollout_network(
     ------
     ShapeError
         If no stack of the network reads inputs of this feature count.
+    UnknownNameError
+        If an initial state belongs to no recurrence.
     """
     features = np.shape(inputs)[2] if np.ndim(inputs) == 3 else -1
     stacks = [network.stack(name) for name in network.stacks]
@@ -102,6 +104,8 @@ def rollout_network(
             f"inputs have {features} features a step, the network reads {sizes}: expected inputs "
             "with one of these feature counts"
         )
+    for name in initial_state or {}:
+        network[name]  # an unknown name is an error that names the nearest
     trajectories: dict[str, Trajectory] = {}
     for stack in fitting or stacks:
         trajectories |= _run_stack(stack, inputs, initial_state or {}, lengths)
@@ -162,8 +166,8 @@ def _require_in_range(states: Array) -> None:
         t = int(np.argmax(lost.any(axis=1)))
         sequence = int(np.argmax(lost[t]))
         raise DivergenceError(
-            f"the state of sequence {sequence} leaves the range of {states.dtype} at step {t} of "
-            f"{len(states) - 1}: expected finite states; use shorter sequences, smaller weights "
+            f"the state of sequence {sequence + 1} leaves the range of {states.dtype} at step {t} "
+            f"of {len(states) - 1}: expected finite states; use shorter sequences, smaller weights "
             "or a bounded activation"
         )
 

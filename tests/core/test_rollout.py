@@ -120,7 +120,7 @@ def test_layers_read_both_directions_of_the_layer_below() -> None:
 
 def test_a_state_that_leaves_the_range_is_named_with_its_step() -> None:
     cell = VanillaCell(W_hh=np.array([[1e100]]), W_xh=np.ones((1, 1)), activation="identity")
-    with pytest.raises(DivergenceError, match="sequence 0 leaves the range of float64 at step 5"):
+    with pytest.raises(DivergenceError, match="sequence 1 leaves the range of float64 at step 5"):
         rollout(cell, np.ones((6, 1, 1)))
 
 

@@ -92,3 +92,25 @@ def test_an_empty_or_ragged_grid_is_refused() -> None:
         gl.sweep([])
     with pytest.raises(gl.SettingError, match="different settings"):
         gl.sweep([{"gamma": 1.0}, {"seed": 1}])
+
+
+def test_an_unexpected_fault_in_one_point_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(*_: Any, **__: Any) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("gradlab.sweeps.bound_ladder", fault)
+    table = gl.sweep([{"seed": 0}], **SMALL).to_frame()
+    assert table["status"].tolist() == ["failed"]
+    assert table["message"].tolist() == ["RuntimeError: boom"]
+
+
+def test_an_interruption_cancels_what_has_not_begun() -> None:
+    started: list[int] = []
+
+    def interrupt(count: int) -> None:
+        started.append(count)
+        raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(1) as executor, pytest.raises(KeyboardInterrupt):
+        gl.sweep(gl.grid(seed=range(40)), executor=executor, on_done=interrupt, **SMALL)
+    assert len(started) == 1
