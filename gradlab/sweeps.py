@@ -37,7 +37,7 @@ from gradlab.records.ladder import BoundLadder
 from gradlab.records.sweep import PointProfile, PointResult, SweepResult
 from gradlab.records.trajectory import Trajectory
 
-CHUNKS_A_JOB = 8  # enough to even out the load, few enough to make overhead small
+CHUNKS_A_JOB = 32  # enough to even out the load and to stop soon, few enough to cost little
 STATUS = {DivergenceError: "diverged", UnreachableTargetError: "unreachable"}
 MEAN_FIELD_ENSEMBLES = {
     "gaussian": "gaussian",

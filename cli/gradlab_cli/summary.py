@@ -29,10 +29,16 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def verdict_lines(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One sentence for each recurrence, the same that its page opens with."""
+    """The verdict on each recurrence as its page opens with it, and what it contradicts."""
     from gradlab_reports.views import verdict
 
-    return [f"{entry['name']}: {verdict(entry)}" for entry in entries]
+    return [f"{entry['name']}: {verdict(entry)}{_contradiction(entry)}" for entry in entries]
+
+
+def _contradiction(entry: Mapping[str, Any]) -> str:
+    """Rule of thumb that the measurement contradicts, as a second sentence."""
+    friend = entry["regime"]["contradicts"]
+    return f" False friend: {friend}." if friend else ""
 
 
 def _evidence(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -40,8 +46,6 @@ def _evidence(entry: Mapping[str, Any]) -> Iterator[str]:
     low, high = _spelled(regime["rate_low"]), _spelled(regime["rate_high"])
     yield _line("rate", f"{_spelled(regime['rate'])}, 95 % interval {low} to {high}")
     yield _line("rule", regime["rule"])
-    if regime["contradicts"]:
-        yield _line("contradicts", regime["contradicts"])
     if regime["transient_lag"]:
         height = _spelled(regime["transient_height"])
         yield _line(
