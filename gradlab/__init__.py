@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gradlab.analysis.bounds import bound_ladder as bound_ladder
+    from gradlab.analysis.gradients import gradient_profile as gradient_profile
+    from gradlab.analysis.gradients import gradient_profiles as gradient_profiles
     from gradlab.analysis.jacobians import jacobian_profile as jacobian_profile
     from gradlab.analysis.meanfield import mean_field as mean_field
     from gradlab.analysis.precision import FLOAT_FORMATS as FLOAT_FORMATS
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from gradlab.linalg import spectral_radius as spectral_radius
     from gradlab.records.backward import Gradients as Gradients
     from gradlab.records.dynamics import GradientDynamics as GradientDynamics
+    from gradlab.records.gradients import GradientProfile as GradientProfile
     from gradlab.records.jacobians import JacobianProfile as JacobianProfile
     from gradlab.records.trajectory import Trajectory as Trajectory
     from gradlab.storage.folder import refuse_to_overwrite as refuse_to_overwrite
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "gradlab.analysis.bounds": ("bound_ladder",),
+    "gradlab.analysis.gradients": ("gradient_profile", "gradient_profiles"),
     "gradlab.analysis.jacobians": ("jacobian_profile",),
     "gradlab.analysis.meanfield": ("mean_field",),
     "gradlab.analysis.precision": ("FLOAT_FORMATS", "precision_horizon"),
@@ -106,6 +110,7 @@ _ROOMS = {
     "gradlab.linalg": ("spectral_norm", "spectral_radius"),
     "gradlab.records.backward": ("Gradients",),
     "gradlab.records.dynamics": ("GradientDynamics",),
+    "gradlab.records.gradients": ("GradientProfile",),
     "gradlab.records.jacobians": ("JacobianProfile",),
     "gradlab.records.trajectory": ("Trajectory",),
     "gradlab.storage.folder": ("refuse_to_overwrite",),

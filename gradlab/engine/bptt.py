@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -189,6 +189,14 @@ def backpropagate(
     return _truncated(network, runs, upstream, window)
 
 
+def upstreams(
+    network: Network, runs: Runs, upstream: Float[Array, "time batch hidden"]
+) -> dict[str, Float[Array, "time batch _"]]:
+    """Derivatives of L by every recurrence's states, as they enter it from outside, by name."""
+    entering = {entry.name: own for entry, own, _ in _descend(network, runs, upstream)}
+    return {name: entering[name] for name in network}
+
+
 def state_upstream(cell: Cell, upstream: Float[Array, "time batch hidden"]) -> Array:
     """Derivatives by the whole state, from those by the part that is the cell's output."""
     places = cell.output(np.arange(cell.state_size, dtype=np.float64)).astype(np.int64)
@@ -211,19 +219,27 @@ def _time_order(entry: Recurrence, values: Array, lengths: Array) -> Array:
 
 
 def _whole_past(network: Network, runs: Runs, upstream: Array) -> dict[str, BackwardPass]:
-    passes: dict[str, BackwardPass] = {}
+    passes = {entry.name: each for entry, _, each in _descend(network, runs, upstream)}
+    return {name: passes[name] for name in network}
+
+
+def _descend(
+    network: Network, runs: Runs, upstream: Array
+) -> Iterator[tuple[Recurrence, Array, BackwardPass]]:
+    """Recurrences from the last layer to the first, each with its own upstream and its pass."""
     layers = _layers(network)
     for layer in reversed(layers):
+        passes: dict[str, BackwardPass] = {}
         start = 0
         for entry in layer:
-            own = upstream[:, :, start : start + entry.cell.hidden_size]
+            part = upstream[:, :, start : start + entry.cell.hidden_size]
             start += entry.cell.hidden_size
             run = runs[entry.name]
-            ordered = _time_order(entry, own, run.lengths)
-            passes[entry.name] = entry.cell.backward(run, state_upstream(entry.cell, ordered))
+            own = state_upstream(entry.cell, _time_order(entry, part, run.lengths))
+            passes[entry.name] = entry.cell.backward(run, own)
+            yield entry, own, passes[entry.name]
         if layer is not layers[0]:
             upstream = _inputs_gradient(layer, passes, runs)
-    return {name: passes[name] for name in network}
 
 
 def _inputs_gradient(

@@ -112,6 +112,7 @@ class LossTerms:
     values: Float[Array, "time batch"]  # L_t of every sequence; 0 at steps not chosen
     upstream: Float[Array, "time batch hidden"]  # ∂L_t/∂h_t; 0 at steps not chosen
     gradients: Mapping[str, Array]  # dL/dW_hy and dL/db_y
+    chosen: Bool[Array, "time batch"]  # steps with a loss
 
 
 def loss_terms(
@@ -162,7 +163,11 @@ def loss_terms(
     table = np.zeros(chosen.shape)
     table[chosen] = values * weight
     return LossTerms(
-        value=float(table.sum()), values=close(table), upstream=close(upstream), gradients=gradients
+        value=float(table.sum()),
+        values=close(table),
+        upstream=close(upstream),
+        gradients=gradients,
+        chosen=chosen,
     )
 
 
