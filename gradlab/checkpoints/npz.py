@@ -55,6 +55,4 @@ def read_array(path: Path, member: str, max_bytes: int) -> Array:
         Limit of its unpacked size.
     """
     with open_member(path, member, max_bytes) as stream:
-        array = read_npy(stream, member_sizes(path)[member], member.removesuffix(SUFFIX))
-        stream.read()  # the checksum is verified at the member's end only
-        return array
+        return read_npy(stream, member_sizes(path)[member], member.removesuffix(SUFFIX))

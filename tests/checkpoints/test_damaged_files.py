@@ -130,10 +130,32 @@ def test_any_bytes_as_a_file_give_clear_errors_only(scratch: Path, content: byte
 
 def test_checksum_that_does_not_fit_is_noticed(write: ModelWriter) -> None:
     """A changed weight would otherwise be another network, in silence."""
-    path = write.torch(write.layer(0.5 * np.eye(2)))
+    layer = write.layer(0.5 * np.eye(2))
+    for path in (write.torch(layer), write.npz(layer)):
+        data = path.read_bytes()
+        path.write_bytes(data.replace(np.float64(0.5).tobytes(), np.float64(0.25).tobytes(), 1))
+        with pytest.raises(gl.ModelFileError, match="CRC"):
+            gl.load(path)
+
+
+def test_checksum_of_a_packed_member_is_noticed(tmp_path: Path, write: ModelWriter) -> None:
+    path = tmp_path / "packed.npz"
+    np.savez_compressed(path, allow_pickle=True, **write.layer(0.5 * np.eye(2)))
+    assert list(gl.load(path)) == ["l0"]
     data = path.read_bytes()
-    path.write_bytes(data.replace(np.float64(0.5).tobytes(), np.float64(0.25).tobytes(), 1))
+    entry = 16 + data.rindex(b"PK\x01\x02", 0, data.rindex(b"weight_hh_l0.npy"))
+    path.write_bytes(data[:entry] + bytes(4) + data[entry + 4 :])
     with pytest.raises(gl.ModelFileError, match="CRC"):
+        gl.load(path)
+
+
+def test_storage_that_ends_too_early_is_noticed_although_no_layer_needs_it(
+    write: ModelWriter,
+) -> None:
+    path = write.legacy(write.layer(0.5 * np.eye(2)) | {"head.weight": np.ones(100)})
+    assert list(gl.load(path)) == ["l0"]
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(gl.ModelFileError, match=r"should have 800 bytes and 792 are left"):
         gl.load(path)
 
 

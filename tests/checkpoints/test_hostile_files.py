@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
+from gradlab.checkpoints.recognition import read_archive
 
 if TYPE_CHECKING:
     from tests.checkpoints.conftest import ModelWriter
@@ -197,8 +198,8 @@ def test_reference_to_something_that_is_no_storage_is_refused(
 
 def test_structures_that_explode_when_they_are_walked_stay_small(write: ModelWriter) -> None:
     """Sixty doublings of one list, as a value and as a dictionary's key; and ten thousand nests."""
-    doubled = b"]" + b"q\x00" + b"".join(b"](h%ch%ceq%c" % (i, i, i + 1) for i in range(60))
-    tuples = b")" + b"q\x00" + b"".join(b"(h%ch%ctq%c" % (i, i, i + 1) for i in range(60))
+    doubled = b"]q\x000" + b"".join(b"](h%ch%ceq%c0" % (i, i, i + 1) for i in range(60)) + b"h<"
+    tuples = b")q\x000" + b"".join(b"(h%ch%ctq%c0" % (i, i, i + 1) for i in range(60)) + b"h<"
     nested = b"]" * 10_000 + b"a" * 9_999
     keyed = b"}" + tuples + b"Ns"
     for odd in (doubled, nested, keyed):
@@ -217,20 +218,47 @@ def test_memo_index_of_four_billion_takes_no_memory(write: ModelWriter) -> None:
     assert list(gl.load(path)) == ["l0"]
 
 
-def patched_size(path: Path, member: str, size: int) -> Path:
-    """Archive whose directory declares another unpacked size for a member."""
+def test_expanded_view_beyond_the_limit_is_refused_before_memory_is_taken(
+    write: ModelWriter,
+) -> None:
+    """Strides of 0 make a tensor of any size out of one number."""
+    layer: dict[str, object] = dict(write.layer(HALF))
+    layer["weight_hh_l0"] = write.view(HALF.ravel(), 0, (2**20, 2**20), (0, 0))
+    with pytest.raises(gl.ModelFileError, match=f"declares {2**43} bytes"):
+        gl.load(write.torch(layer))
+
+
+def test_limit_holds_for_every_format(write: ModelWriter) -> None:
+    layer = write.layer(np.eye(20))
+    paths = (
+        write.torch(layer),
+        write.npz(layer),
+        write.safetensors(layer),
+        write.legacy(layer, name="old.pt"),
+    )
+    for path in paths:
+        assert read_archive(path, 5000).tensors["weight_hh_l0"].shape == (20, 20)
+        with pytest.raises(gl.ModelFileError, match=r"declares .* bytes: expected at most"):
+            read_archive(path, 3000).tensors["weight_hh_l0"]
+
+
+UNPACKED, PACKED = 24, 20  # places of the sizes in an entry of a zip archive's directory
+
+
+def patched_size(path: Path, member: str, size: int, place: int) -> Path:
+    """Archive whose directory declares another size for a member."""
     data = path.read_bytes()
-    directory = data.rindex(b"PK\x01\x02", 0, data.rindex(member.encode()))
-    changed = data[: directory + 24] + size.to_bytes(4, "little") + data[directory + 28 :]
-    path.write_bytes(changed)
+    entry = place + data.rindex(b"PK\x01\x02", 0, data.rindex(member.encode()))
+    path.write_bytes(data[:entry] + size.to_bytes(4, "little") + data[entry + 4 :])
     return path
 
 
+@pytest.mark.parametrize("place", [UNPACKED, PACKED])
 @pytest.mark.parametrize("size", [10**6, 2**31 + 1, 2**32 - 2])
 def test_member_that_declares_an_impossible_size_is_refused_before_it_is_unpacked(
-    write: ModelWriter, size: int
+    write: ModelWriter, size: int, place: int
 ) -> None:
-    path = patched_size(write.npz(write.layer(HALF)), "weight_hh_l0.npy", size)
+    path = patched_size(write.npz(write.layer(HALF)), "weight_hh_l0.npy", size, place)
     with pytest.raises(gl.ModelFileError, match=rf"weight_hh_l0\.npy declares {size} bytes"):
         gl.load(path)
 

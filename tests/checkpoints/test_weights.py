@@ -170,8 +170,19 @@ def test_transposed_views_and_big_endian_storages_are_followed(write: ModelWrite
     storage = np.concatenate([np.full(offset, np.nan), W_hh.ravel(order="F")])
     layer: dict[str, object] = dict(write.layer(W_hh))
     layer["weight_hh_l0"] = write.view(storage, offset, (2, 2), (1, 2))
-    for path in (write.torch(layer), write.torch(layer, byte_order=">"), write.legacy(layer)):
+    paths = (
+        write.torch(layer),
+        write.torch(layer, name="big.pt", byte_order=">"),
+        write.legacy(layer, name="old.pt"),
+    )
+    for path in paths:
         np.testing.assert_array_equal(gl.load(path).only().parameters["W_hh"], W_hh)
+
+
+def test_arrays_in_column_order_keep_their_rows(write: ModelWriter) -> None:
+    W_hh = np.arange(4.0).reshape(2, 2)
+    layer = write.layer(W_hh) | {"weight_hh_l0": np.asfortranarray(W_hh)}
+    np.testing.assert_array_equal(gl.load(write.npz(layer)).only().parameters["W_hh"], W_hh)
 
 
 def test_raw_matrix_of_a_weight_dropped_layer_is_taken(write: ModelWriter) -> None:
@@ -255,6 +266,17 @@ def test_unknown_parametrization_is_refused_by_name(write: ModelWriter, extra: s
     layer |= {"rnn.parametrizations.weight_hh_l0.original": HALF, f"rnn.{extra}": HALF}
     with pytest.raises(gl.ModelFileError, match=r"rnn\.weight_hh_l0 has a parametrization"):
         gl.load(write.npz(layer))
+
+
+def test_parametrization_on_top_of_a_known_one_is_refused(write: ModelWriter) -> None:
+    """Weight norm, then something else: the parts of the first alone would be another matrix."""
+    layer = write.layer(HALF)
+    del layer["weight_hh_l0"]
+    nested = "parametrizations.weight_hh_l0."
+    layer |= {f"{nested}original0": np.ones((2, 1)), f"{nested}original1": np.ones((2, 2))}
+    assert sigma(gl.load(write.npz(layer))) == pytest.approx(np.sqrt(2.0))
+    with pytest.raises(gl.ModelFileError, match="parametrization that gradlab does not know"):
+        gl.load(write.npz(layer | {f"{nested}1._u": np.ones(2)}))
 
 
 def test_parts_that_do_not_fit_their_formula_are_named(write: ModelWriter) -> None:

@@ -92,6 +92,18 @@ def test_column_that_does_not_exist_is_refused_with_those_that_do(
         gl.read_sequences(path, columns=[column])
 
 
+def test_column_name_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "x,x\n1,2\n")
+    with pytest.raises(gl.SettingError, match="named once"):
+        gl.read_sequences(path, columns=["x"])
+    assert features(path, columns=[1]) == [[2.0]]
+
+
+def test_quote_that_never_ends_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(gl.InputFileError, match=r"line 3: unexpected end of data"):
+        gl.read_sequences(written(tmp_path, '1,2\n3,"4\n5,6\n'))
+
+
 @pytest.mark.parametrize(
     ("text", "line", "column", "cell"),
     [
