@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from gradlab.dynamics import analyze as analyze
     from gradlab.dynamics import inspect as inspect
     from gradlab.engine.bptt import bptt as bptt
+    from gradlab.engine.clipping import clip_audit as clip_audit
+    from gradlab.engine.clipping import clip_by_norm as clip_by_norm
+    from gradlab.engine.clipping import clip_by_norm_with_epsilon as clip_by_norm_with_epsilon
+    from gradlab.engine.clipping import clip_each_tensor as clip_each_tensor
     from gradlab.engine.losses import Readout as Readout
     from gradlab.engine.rollout import rollout as rollout
     from gradlab.engine.rollout import rollout_network as rollout_network
@@ -58,6 +62,7 @@ if TYPE_CHECKING:
     from gradlab.linalg import spectral_norm as spectral_norm
     from gradlab.linalg import spectral_radius as spectral_radius
     from gradlab.records.backward import Gradients as Gradients
+    from gradlab.records.clipping import ClipAudit as ClipAudit
     from gradlab.records.dynamics import GradientDynamics as GradientDynamics
     from gradlab.records.gradients import GradientProfile as GradientProfile
     from gradlab.records.jacobians import JacobianProfile as JacobianProfile
@@ -85,6 +90,12 @@ _ROOMS = {
     "gradlab.checkpoints": ("load",),
     "gradlab.dynamics": ("analyze", "inspect"),
     "gradlab.engine.bptt": ("bptt",),
+    "gradlab.engine.clipping": (
+        "clip_audit",
+        "clip_by_norm",
+        "clip_by_norm_with_epsilon",
+        "clip_each_tensor",
+    ),
     "gradlab.engine.losses": ("Readout",),
     "gradlab.engine.rollout": ("rollout", "rollout_network"),
     "gradlab.engine.scenarios": ("scenario", "scenario_names"),
@@ -109,6 +120,7 @@ _ROOMS = {
     ),
     "gradlab.linalg": ("spectral_norm", "spectral_radius"),
     "gradlab.records.backward": ("Gradients",),
+    "gradlab.records.clipping": ("ClipAudit",),
     "gradlab.records.dynamics": ("GradientDynamics",),
     "gradlab.records.gradients": ("GradientProfile",),
     "gradlab.records.jacobians": ("JacobianProfile",),
