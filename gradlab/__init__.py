@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gradlab.analysis.bounds import bound_ladder as bound_ladder
+    from gradlab.analysis.gates import forget_bias_for_half_life as forget_bias_for_half_life
+    from gradlab.analysis.gates import gate_dynamics as gate_dynamics
+    from gradlab.analysis.gates import half_life_of_forget_bias as half_life_of_forget_bias
     from gradlab.analysis.gradients import gradient_profile as gradient_profile
     from gradlab.analysis.gradients import gradient_profiles as gradient_profiles
     from gradlab.analysis.jacobians import jacobian_profile as jacobian_profile
@@ -22,9 +25,14 @@ if TYPE_CHECKING:
     from gradlab.analysis.spectrum import spectral_summary as spectral_summary
     from gradlab.cells.activations import ACTIVATIONS as ACTIVATIONS
     from gradlab.cells.activations import activation as activation
+    from gradlab.cells.gru import GRUCell as GRUCell
     from gradlab.cells.initializers import RECURRENT as RECURRENT
     from gradlab.cells.initializers import scale_to_gamma as scale_to_gamma
     from gradlab.cells.initializers import scale_to_radius as scale_to_radius
+    from gradlab.cells.joint import JointCell as JointCell
+    from gradlab.cells.leaky import LeakyCell as LeakyCell
+    from gradlab.cells.lstm import LSTMCell as LSTMCell
+    from gradlab.cells.minimal_gated import MinimalGatedCell as MinimalGatedCell
     from gradlab.cells.stack import Network as Network
     from gradlab.cells.stack import Recurrence as Recurrence
     from gradlab.cells.vanilla import VanillaCell as VanillaCell
@@ -76,6 +84,11 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "gradlab.analysis.bounds": ("bound_ladder",),
+    "gradlab.analysis.gates": (
+        "forget_bias_for_half_life",
+        "gate_dynamics",
+        "half_life_of_forget_bias",
+    ),
     "gradlab.analysis.gradients": ("gradient_profile", "gradient_profiles"),
     "gradlab.analysis.jacobians": ("jacobian_profile",),
     "gradlab.analysis.meanfield": ("mean_field",),
@@ -84,7 +97,12 @@ _ROOMS = {
     "gradlab.analysis.saturation": ("saturation",),
     "gradlab.analysis.spectrum": ("spectral_summary",),
     "gradlab.cells.activations": ("ACTIVATIONS", "activation"),
+    "gradlab.cells.gru": ("GRUCell",),
     "gradlab.cells.initializers": ("RECURRENT", "scale_to_gamma", "scale_to_radius"),
+    "gradlab.cells.joint": ("JointCell",),
+    "gradlab.cells.leaky": ("LeakyCell",),
+    "gradlab.cells.lstm": ("LSTMCell",),
+    "gradlab.cells.minimal_gated": ("MinimalGatedCell",),
     "gradlab.cells.stack": ("Network", "Recurrence"),
     "gradlab.cells.vanilla": ("VanillaCell",),
     "gradlab.checkpoints": ("load",),

@@ -24,14 +24,15 @@ def spectral_summary(cell: Cell) -> SpectralSummary:
     Returns
     -------
     summary
-        Gate by gate; σ_max and ρ are different numbers and carry different names.
+        Gate by gate; σ_max and ρ are different numbers and carry different names. The ``stack`` of
+        a gated cell has a norm like any matrix, which bounds no Jacobian.
     """
     gates = cell.recurrent_matrices()
     return SpectralSummary(gates={name: matrix_spectrum(W) for name, W in gates.items()})
 
 
-def matrix_spectrum(W: Float[Array, "n n"]) -> MatrixSpectrum:
-    """Spectrum of one square matrix, by dense solves in float64.
+def matrix_spectrum(W: Float[Array, "rows columns"]) -> MatrixSpectrum:
+    """Spectrum of one matrix, by dense solves in float64; of any other than square the norms alone.
 
     Raises
     ------
@@ -41,14 +42,15 @@ def matrix_spectrum(W: Float[Array, "n n"]) -> MatrixSpectrum:
     require_finite("W_hh", W)
     W = np.asarray(W, dtype=np.float64)
     sigma = singular_values(W)
-    eigenvalues = _ordered(np.linalg.eigvals(W))
+    square = W.shape[0] == W.shape[1]
+    eigenvalues = _ordered(np.linalg.eigvals(W) if square else np.empty(0))
     return MatrixSpectrum(
         singular_values=sigma,
         eigenvalues=eigenvalues,
         sigma_max=float(sigma[0]),
-        spectral_radius=float(np.abs(eigenvalues[0])),
-        numerical_radius=numerical_radius(W),
-        henrici=henrici_departure(sigma, eigenvalues),
+        spectral_radius=float(np.abs(eigenvalues[0])) if square else None,
+        numerical_radius=numerical_radius(W) if square else None,
+        henrici=henrici_departure(sigma, eigenvalues) if square else None,
         condition_number=float(sigma[0] / sigma[-1]) if sigma[-1] > 0.0 else np.inf,
     )
 

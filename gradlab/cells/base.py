@@ -108,6 +108,10 @@ class Cell(Protocol):
         """Length of the output h."""
 
     @property
+    def state_parts(self) -> Mapping[str, slice]:
+        """Places of the state's parts, by the letter of each: h, and c of an LSTM."""
+
+    @property
     def input_size(self) -> int:
         """Number of features of an input step."""
 

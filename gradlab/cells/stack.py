@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gradlab.cells.base import Cell
+from gradlab.cells.joint import JointCell
 from gradlab.errors import SettingError, unknown_name
 
 DIRECTIONS = ("forward", "backward")
@@ -100,3 +101,27 @@ class Network(Mapping[str, Cell]):
     def stack(self, name: str) -> tuple[Recurrence, ...]:
         """Recurrences that feed each other, in order."""
         return tuple(entry for entry in self.recurrences if entry.stack == name)
+
+    def joint(self) -> JointCell:
+        """The whole network as one cell, whose state holds the states of all layers.
+
+        Returns
+        -------
+        cell
+            Its weights and gates are named ``recurrence.name``.
+
+        Raises
+        ------
+        SettingError
+            If the network is not one stack of forward layers: a backward layer reads the end of a
+            sequence first, so no step of the whole leads from one time to the next.
+        """
+        layers = [entry.layer for entry in self.recurrences]
+        backward = [entry.name for entry in self.recurrences if entry.direction == "backward"]
+        if backward or len(self.stacks) != 1 or len(set(layers)) != len(layers):
+            found = f"the backward layer {backward[0]}" if backward else f"{', '.join(self)}"
+            raise SettingError(
+                f"no joint state with {found}: expected one stack of forward layers; analyze the "
+                "recurrences one by one"
+            )
+        return JointCell({entry.name: entry.cell for entry in self.recurrences})

@@ -139,6 +139,11 @@ class VanillaCell:
         return self.hidden_size
 
     @property
+    def state_parts(self) -> Mapping[str, slice]:
+        """The whole state, h."""
+        return {"h": slice(0, self.hidden_size)}
+
+    @property
     def input_size(self) -> int:
         """D."""
         return int(self.W_xh.shape[1])

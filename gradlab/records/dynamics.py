@@ -17,8 +17,8 @@ from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
 from gradlab.records.provenance import Provenance
 from gradlab.records.regime import Regime
-from gradlab.records.saturation import SaturationProfile
-from gradlab.records.spectrum import SpectralSummary
+from gradlab.records.saturation import GateSaturation, SaturationProfile
+from gradlab.records.spectrum import STACK, MatrixSpectrum, SpectralSummary
 from gradlab.records.strict import strict
 
 if TYPE_CHECKING:
@@ -169,19 +169,23 @@ class GradientDynamics:
 def spectrum_summary(spectrum: SpectralSummary) -> dict[str, Any]:
     """Keys of ``summary.json`` that need no trajectory."""
     only = spectrum.only
-    named = {} if only is not None else spectrum.gates
+    named = spectrum.gates if len(spectrum.gates) > 1 else {}
     return {
         "gamma_w": spectrum.gamma_w,
         "spectral_radius": spectrum.spectral_radius,
         "numerical_radius": None if only is None else only.numerical_radius,
         "henrici": None if only is None else only.henrici,
         "condition_number": None if only is None else only.condition_number,
-        "gates": {
-            name: {"sigma_max": gate.sigma_max, "spectral_radius": gate.spectral_radius}
-            for name, gate in named.items()
-        },
+        "gates": {name: _gate_summary(name, gate) for name, gate in named.items()},
         "certificates": {},
     }
+
+
+def _gate_summary(name: str, gate: MatrixSpectrum) -> dict[str, Any]:
+    entry: dict[str, Any] = {"sigma_max": gate.sigma_max, "spectral_radius": gate.spectral_radius}
+    if name.rpartition(".")[2] == STACK:
+        entry["note"] = "not a bound for gated cells"
+    return entry
 
 
 def _saturation_summary(profile: SaturationProfile) -> dict[str, Any]:
@@ -194,4 +198,14 @@ def _saturation_summary(profile: SaturationProfile) -> dict[str, Any]:
         "kink_count": sum(gate.kink_count for gate in gates),
         "zero_share": float(np.mean([gate.zero_share for gate in gates])),
         "autodiff_zero_share": float(np.mean([gate.autodiff_zero_share for gate in gates])),
+        "gates": {name: _ends(gate) for name, gate in profile.gates.items()},
+    }
+
+
+def _ends(gate: GateSaturation) -> dict[str, float]:
+    return {
+        "low_share": gate.low_share,
+        "high_share": gate.high_share,
+        "threshold": gate.threshold,
+        "mean_derivative": gate.mean_derivative,
     }

@@ -15,17 +15,23 @@ from gradlab.records.frames import frame, stack_frames
 if TYPE_CHECKING:
     import pandas as pd
 
+STACK = "stack"  # a gated cell's blocks on top of each other
+EFFECTIVE = "effective"  # a leaky cell's Jacobian at unit slope
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MatrixSpectrum:
-    """One recurrent matrix: W_hh of a vanilla cell, or one gate's block."""
+    """One recurrent matrix: W_hh of a vanilla cell, one gate's block, or the stack of the blocks.
+
+    A matrix that is not square has no eigenvalues, and None for what is made of them.
+    """
 
     singular_values: Float[Array, " n"]  # largest first
-    eigenvalues: Complex[Array, " n"]  # largest modulus first; conjugates by falling imaginary part
+    eigenvalues: Complex[Array, " m"]  # largest modulus first; conjugates by falling imaginary part
     sigma_max: float
-    spectral_radius: float
-    numerical_radius: float  # max |x* W x| over unit x
-    henrici: float  # departure from normality, sqrt(‖W‖_F² - Σ|λ|²)
+    spectral_radius: float | None
+    numerical_radius: float | None  # max |x* W x| over unit x
+    henrici: float | None  # departure from normality, sqrt(‖W‖_F² - Σ|λ|²)
     condition_number: float  # σ_max/σ_min; inf if singular
 
     def __post_init__(self) -> None:
@@ -38,8 +44,9 @@ class MatrixSpectrum:
 class SpectralSummary:
     """Spectra of a cell's recurrent matrices, gate by gate.
 
-    A vanilla cell has the one gate ``W_hh``. For gated cells `gamma_w` and `spectral_radius` are
-    None: no single matrix plays that part.
+    A vanilla cell has the one gate ``W_hh``, a leaky one also its ``effective`` matrix
+    (1 - a) I + a W_hh. For gated cells `gamma_w` and `spectral_radius` are None: no single matrix
+    plays that part, the ``stack`` of all gates' blocks least of all.
     """
 
     gates: Mapping[str, MatrixSpectrum]
@@ -60,8 +67,9 @@ class SpectralSummary:
 
     @property
     def spectral_radius(self) -> float | None:
-        """ρ(W_hh)."""
-        return None if self.only is None else self.only.spectral_radius
+        """ρ(W_hh), or of the effective matrix of a leaky cell: that one decides."""
+        decisive = self.gates.get(EFFECTIVE, self.only)
+        return None if decisive is None else decisive.spectral_radius
 
     def to_frame(self) -> pd.DataFrame:
         """Columns of ``spectrum.csv`` but the recurrence."""
@@ -71,9 +79,14 @@ class SpectralSummary:
                     gate=np.repeat(name, len(gate.singular_values)),
                     index=np.arange(len(gate.singular_values)),
                     singular_value=gate.singular_values,
-                    eigenvalue_re=gate.eigenvalues.real,
-                    eigenvalue_im=gate.eigenvalues.imag,
+                    eigenvalue_re=_padded(gate.eigenvalues.real, len(gate.singular_values)),
+                    eigenvalue_im=_padded(gate.eigenvalues.imag, len(gate.singular_values)),
                 )
                 for name, gate in self.gates.items()
             ]
         )
+
+
+def _padded(values: Float[Array, " m"], length: int) -> Float[Array, " n"]:
+    """Values, then nan up to the length."""
+    return np.concatenate([values, np.full(length - len(values), np.nan)])

@@ -1,0 +1,93 @@
+"""What the gates do to the gradient: the direct path through time, and the parts of the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from gradlab.arrays import Array, read_only
+from gradlab.records.frames import frame, stack_frames
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CarryGate:
+    """One gate that keeps the old state: f of an LSTM, z of a GRU, and the like.
+
+    The product of its values is the direct path ∂c_t/∂c_k with everything that goes through the
+    gates themselves left out: neither a bound on the gradient nor the gradient.
+    """
+
+    mean_log: Float[Array, " n"]  # of ln f over all valid steps, unit by unit; nats per step
+    lag: Int[Array, " lags"]
+    log_norm: Float[Array, " lags"]  # ln max over units of the product, median over sequences
+    log_median: Float[Array, " lags"]  # ln of the product, median over units and sequences
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        for name in ("mean_log", "lag", "log_norm", "log_median"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @property
+    def half_life(self) -> Float[Array, " n"]:
+        """Steps in which each unit's product halves on average; inf where it does not fall."""
+        falling = self.mean_log < 0.0
+        return np.where(falling, np.log(2.0) / -np.where(falling, self.mean_log, -1.0), np.inf)
+
+    def to_summary(self) -> dict[str, Any]:
+        """Half-lives over the units, in steps."""
+        return {
+            "half_life_min": float(self.half_life.min()),
+            "half_life_median": float(np.median(self.half_life)),
+            "half_life_max": float(self.half_life.max()),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GateDynamics:
+    """Direct paths by gate, and where in the state the gradient flows.
+
+    ``shares`` splits the squared Frobenius norm of ∂h_T/∂s_k, T each sequence's last step, over the
+    parts of s_k: the mean square of dL/ds_k over all directions of dL/dh_T. The parts add up to 1
+    at every lag; nan where the norm is exactly 0.
+    """
+
+    carry: Mapping[str, CarryGate]  # empty for cells without a direct path
+    lag: Int[Array, " lags"]
+    shares: Mapping[str, Float[Array, " lags"]]  # by part of the state, mean over sequences
+
+    def __post_init__(self) -> None:
+        """Freeze arrays and mappings."""
+        object.__setattr__(self, "carry", dict(self.carry))
+        object.__setattr__(self, "lag", read_only(self.lag))
+        shares = {name: read_only(values) for name, values in self.shares.items()}
+        object.__setattr__(self, "shares", shares)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Long table quantity, name, lag, value: carry_log_norm, carry_log_median and share."""
+        parts = [
+            frame(quantity=f"carry_{curve}", name=name, lag=gate.lag, value=getattr(gate, curve))
+            for name, gate in self.carry.items()
+            for curve in ("log_norm", "log_median")
+        ]
+        parts += [
+            frame(quantity="share", name=name, lag=self.lag, value=values)
+            for name, values in self.shares.items()
+        ]
+        return stack_frames(parts)
+
+    def to_summary(self) -> dict[str, Any]:
+        """Half-lives by gate, and the shares at the first and at the longest lag."""
+        return {
+            "carry": {name: gate.to_summary() for name, gate in self.carry.items()},
+            "shares": {
+                name: {"first_lag": float(values[0]), "last_lag": float(values[-1])}
+                for name, values in self.shares.items()
+            },
+        }
