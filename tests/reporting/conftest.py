@@ -115,7 +115,7 @@ def steps_rows(decay: Decay, steps: int) -> list[list[object]]:
     for sequence in range(decay.sequences):
         for t in range(1, steps + 1):
             mean = 0.6 + 0.1 * math.sin(t / 5.0 + sequence)
-            derivatives = [mean, mean - 0.4, mean, min(mean + 0.3, 1.0), 0.99]
+            derivatives = [mean, mean - 0.4, mean, min(mean + 0.3, 0.95), 0.99 - 0.02 * sequence]
             rows.append([decay.name, sequence, t, "tanh", *derivatives, 0.08, decay.rate])
     return rows
 

@@ -146,6 +146,16 @@ def test_number_formats_are_marked_where_the_norm_passes_their_end(
     assert "bfloat16, float32: overflow" in grown
 
 
+def test_overflow_is_marked_for_measured_norms_only(
+    profile: Callable[..., pd.DataFrame],
+) -> None:
+    """1.8^60 is beyond float16, but the network vanishes: what overflows is only the bound."""
+    ax = plot_decay(profile(rate=-0.1, gamma_w=1.8))
+    heights = [float(points(line)[1][0]) for line in ax.lines]
+    assert ax.get_ylim()[1] > math.log10(65504.0)
+    assert not any(height == pytest.approx(math.log10(65504.0)) for height in heights)
+
+
 def test_labels_do_not_overlap_when_all_rungs_coincide(
     profile: Callable[..., pd.DataFrame],
 ) -> None:
