@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from gradlab.engine.clipping import clip_by_norm_with_epsilon as clip_by_norm_with_epsilon
     from gradlab.engine.clipping import clip_each_tensor as clip_each_tensor
     from gradlab.engine.losses import Readout as Readout
+    from gradlab.engine.optimizers import OPTIMIZERS as OPTIMIZERS
+    from gradlab.engine.optimizers import optimizer as optimizer
     from gradlab.engine.rollout import rollout as rollout
     from gradlab.engine.rollout import rollout_network as rollout_network
     from gradlab.engine.scenarios import scenario as scenario
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
     from gradlab.engine.sequences import Sequences as Sequences
     from gradlab.engine.sequences import read_sequences as read_sequences
     from gradlab.engine.synthetic import synthetic_sequences as synthetic_sequences
+    from gradlab.engine.tasks import TASKS as TASKS
+    from gradlab.engine.tasks import task as task
     from gradlab.errors import AmbiguousModelError as AmbiguousModelError
     from gradlab.errors import DivergenceError as DivergenceError
     from gradlab.errors import GradlabError as GradlabError
@@ -115,10 +119,12 @@ _ROOMS = {
         "clip_each_tensor",
     ),
     "gradlab.engine.losses": ("Readout",),
+    "gradlab.engine.optimizers": ("OPTIMIZERS", "optimizer"),
     "gradlab.engine.rollout": ("rollout", "rollout_network"),
     "gradlab.engine.scenarios": ("scenario", "scenario_names"),
     "gradlab.engine.sequences": ("Sequences", "read_sequences"),
     "gradlab.engine.synthetic": ("synthetic_sequences",),
+    "gradlab.engine.tasks": ("TASKS", "task"),
     "gradlab.errors": (
         "AmbiguousModelError",
         "DivergenceError",
