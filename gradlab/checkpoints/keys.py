@@ -10,13 +10,12 @@ from gradlab.checkpoints.archive import spoken
 from gradlab.errors import AmbiguousModelError, ModelFileError
 
 RECURRENT_KEY = re.compile(
-    r"(?P<prefix>.*?)(?P<weight>weight_hh|W_hh)"
+    r"(?P<prefix>.*?)(?P<weight>weight_hh|W_hh|W_h)"
     r"(?P<suffix>(_l(?P<layer>\d{1,6})(?P<reverse>_reverse)?)?)",
     re.ASCII,
 )
 # Optimizers keep tensors of the weights' own shapes, some of them under the weights' own names.
 MOMENT = re.compile(r"(^|[./])(exp_avg|exp_avg_sq|max_exp_avg_sq|square_avg|momentum_buffer)[./]")
-PROJECTION = "weight_hr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +23,17 @@ class Spelling:
     """The names that go with one way of spelling the recurrent weight."""
 
     input_weight: str
-    biases: tuple[str, ...]  # they add up
+    biases: tuple[str, ...]  # of the input side, then of the recurrent side
+    projection: str = "W_hr"
+    peepholes: str = "peepholes"
+    ordered: bool = True  # whether the order of a gated layer's row blocks is known
+    common: bool = False  # a word that other modules use too: only beside its input weight
 
 
 SPELLINGS = {
-    "weight_hh": Spelling("weight_ih", ("bias_ih", "bias_hh")),
-    "W_hh": Spelling("W_xh", ("b_h",)),
+    "weight_hh": Spelling("weight_ih", ("bias_ih", "bias_hh"), projection="weight_hr"),
+    "W_hh": Spelling("W_xh", ("b_h",), ordered=False),
+    "W_h": Spelling("W_x", ("b_x", "b_h"), common=True),
 }
 
 
@@ -67,6 +71,16 @@ class Place:
         return self.sibling(self.spelling.input_weight)
 
     @property
+    def projection_key(self) -> str:
+        """Key of an LSTM's projection."""
+        return self.sibling(self.spelling.projection)
+
+    @property
+    def peephole_key(self) -> str:
+        """Key of an LSTM's peephole weights."""
+        return self.sibling(self.spelling.peepholes)
+
+    @property
     def bias_keys(self) -> tuple[str, ...]:
         """Keys of the biases."""
         return tuple(self.sibling(bias) for bias in self.spelling.biases)
@@ -98,9 +112,11 @@ def stacks_of(names: Iterable[str]) -> list[list[Place]]:
         If two keys would give one layer of one network.
     """
     groups: dict[str, list[Place]] = {}
-    for name in names:
+    known = list(names)
+    there = set(known)
+    for name in known:
         place = _place(name)
-        if place is not None:
+        if place is not None and (not place.spelling.common or place.input_key in there):
             groups.setdefault(place.prefix, []).append(place)
     for group in groups.values():
         group.sort(key=lambda place: (place.layer or 0, place.backward))

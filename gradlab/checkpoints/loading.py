@@ -10,11 +10,13 @@ from gradlab.cells.activations import ACTIVATIONS
 from gradlab.cells.stack import Network
 from gradlab.cells.vanilla import DTYPES
 from gradlab.checkpoints.archive import Archive, naming, spoken
+from gradlab.checkpoints.gated import ASSUMED
 from gradlab.checkpoints.recognition import read_archive
 from gradlab.checkpoints.recurrences import Findings, find_recurrences
 from gradlab.errors import ModelFileError, unknown_name
 
 DEFAULT_NONLINEARITY = "tanh"
+READ = "RNN, LSTM and GRU layers"
 SHOWN = 8  # names in a message, entries in a list of what was skipped
 
 
@@ -28,16 +30,16 @@ def load(
     """Network of a PyTorch state dict, a safetensors file or a NumPy archive.
 
     Nothing from the file is ever executed, and no framework is imported. Recurrent layers are found
-    by the end of their keys, ``weight_hh_l0`` and the like under any prefix, or ``W_hh``, ``W_xh``
-    and ``b_h``.
+    by the end of their keys, ``weight_hh_l0`` and the like under any prefix, or gradlab's own
+    ``W_hh``, ``W_xh``, ``b_h`` and ``W_h``, ``W_x``, ``b_x``, ``b_h``.
 
     Parameters
     ----------
     path
         The file; its content decides on the format, not its suffix.
     nonlinearity
-        Activation of the layers, which no such file stores; tanh, and an entry in
-        ``assumptions``, if None.
+        Activation of the vanilla layers, which no such file stores; tanh, and an entry in
+        ``assumptions``, if None. Gated layers have PyTorch's, which is said there too.
     batch_first
         Whether the network was trained on (batch, time, features). Not stored either; it changes
         how sequences are read, not the weights.
@@ -47,13 +49,13 @@ def load(
     Returns
     -------
     network
-        Every vanilla recurrence by its prefix and layer, such as ``rnn.l0.reverse``, and what had
-        to be assumed or left out, a sentence each.
+        Every recurrence by its prefix and layer, such as ``rnn.l0.reverse``, and what had to be
+        assumed or left out, a sentence each.
 
     Raises
     ------
     ModelFileError
-        If there is no such file, it is damaged, of another format, or without a vanilla layer.
+        If there is no such file, it is damaged, of another format, or without a recurrent layer.
     ShapeError
         If tensors do not fit each other.
     NonFiniteError
@@ -81,13 +83,19 @@ def load(
 
 
 def _unsaid(findings: Findings, nonlinearity: str | None, batch_first: bool) -> list[str]:
-    names = ", ".join(entry.name for entry in findings.recurrences)
-    sentences = []
-    if nonlinearity is None:
+    names: dict[str, list[str]] = {}
+    for entry in findings.recurrences:
+        names.setdefault(entry.cell.kind, []).append(entry.name)
+    sentences = [
+        f"{', '.join(names[kind])}: {assumed}" for kind, assumed in ASSUMED.items() if kind in names
+    ]
+    if "rnn" in names and nonlinearity is None:
         sentences.append(
-            f"the file does not store the non-linearity of {names}: {DEFAULT_NONLINEARITY} assumed "
-            "(option nonlinearity)"
+            f"the file does not store the non-linearity of {', '.join(names['rnn'])}: "
+            f"{DEFAULT_NONLINEARITY} assumed (option nonlinearity)"
         )
+    if "rnn" not in names and nonlinearity is not None:
+        sentences.append(f"the option nonlinearity = {nonlinearity} has no vanilla layer to act on")
     if not batch_first:
         sentences.append(
             "the file does not store the batch axis: inputs (time, batch, features) assumed "
@@ -97,9 +105,7 @@ def _unsaid(findings: Findings, nonlinearity: str | None, batch_first: bool) -> 
 
 
 def _left_out(archive: Archive, findings: Findings) -> list[str]:
-    layers = [
-        f"{reason}: skipped, this version reads vanilla layers" for reason in findings.skipped
-    ]
+    layers = [f"{reason}: skipped, this version reads {READ}" for reason in findings.skipped]
     entries = list(archive.skipped[:SHOWN])
     if len(archive.skipped) > SHOWN:
         entries.append(f"{len(archive.skipped) - SHOWN} more entries skipped that are not tensors")
@@ -109,15 +115,15 @@ def _left_out(archive: Archive, findings: Findings) -> list[str]:
 def _absence(archive: Archive, findings: Findings) -> str:
     if findings.skipped:
         return (
-            f"holds no vanilla recurrent layer: {_listed(findings.skipped, '; ')}; this version "
-            "reads vanilla RNN layers"
+            f"holds no recurrent layer that this version reads ({READ}): "
+            f"{_listed(findings.skipped, '; ')}"
         )
     tensors = list(archive.tensors)
     found = f"tensors {_listed(tensors)}" if tensors else "no tensors"
     refused = f" ({_listed(archive.skipped)})" if archive.skipped else ""
     return (
         f"is a {archive.container} with {found}{refused}: expected keys that end in weight_hh_l0, "
-        "weight_hh or W_hh, with their input weights"
+        "weight_hh, W_hh or W_h, with their input weights"
     )
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gradlab.arrays import Array, require_finite
+from gradlab.cells.base import Cell
 from gradlab.cells.stack import Recurrence
 from gradlab.cells.vanilla import VanillaCell
 from gradlab.checkpoints.archive import Tensors, spoken
 from gradlab.checkpoints.element_types import real_numbers
-from gradlab.checkpoints.keys import PROJECTION, Place, stacks_of, weight_names
+from gradlab.checkpoints.gated import gated_cell
+from gradlab.checkpoints.keys import Place, stacks_of, weight_names
 from gradlab.checkpoints.parametrizations import EffectiveTensors, effective_tensors
 from gradlab.errors import ModelFileError, ShapeError
 
-GATED = {3: "a GRU", 4: "an LSTM"}  # by the number of row blocks of W_hh
+GATED = {"gru": "a GRU", "lstm": "an LSTM"}
 MASKED_SHARE = 0.1
 
 
@@ -30,14 +32,14 @@ class Findings:
 
 
 def find_recurrences(stored: Tensors, *, activation: str, dtype: str) -> Findings:
-    """Vanilla recurrent layers among tensors that are named the way PyTorch or gradlab does.
+    """Recurrent layers among tensors that are named the way PyTorch or gradlab does.
 
     Parameters
     ----------
     stored
         Tensors by name; only those of recurrent layers are read.
     activation
-        The layers' non-linearity.
+        Non-linearity of the vanilla layers; gated ones have PyTorch's.
     dtype
         Type the states will be computed in.
 
@@ -45,7 +47,7 @@ def find_recurrences(stored: Tensors, *, activation: str, dtype: str) -> Finding
     -------
     findings
         Stacks in the file's order; within a stack layer by layer, forward before backward. Stacks
-        that hold anything but vanilla layers are among ``skipped``, a phrase for each.
+        that hold anything but RNN, LSTM and GRU layers are among ``skipped``, a phrase for each.
 
     Raises
     ------
@@ -70,7 +72,7 @@ def find_recurrences(stored: Tensors, *, activation: str, dtype: str) -> Finding
     return Findings(recurrences=recurrences, assumptions=layers.assumptions, skipped=skipped)
 
 
-def _recurrence(place: Place, cell: VanillaCell) -> Recurrence:
+def _recurrence(place: Place, cell: Cell) -> Recurrence:
     return Recurrence(
         name=place.name,
         cell=cell,
@@ -91,17 +93,26 @@ class _LayerReader:
 
     def unsupported(self, place: Place) -> str | None:
         """Reason why this version cannot read a layer, if there is one."""
-        for key in (place.key, place.input_key):
+        for key in (place.key, place.input_key, place.projection_key):
             if key in self.effective.unreadable:
                 return f"{place.name}: {self.effective.unreadable[key]}"
-        if place.sibling(PROJECTION) in self.effective.readers:
-            return f"{place.name} is an LSTM with a projection ({place.sibling(PROJECTION)})"
         rows, columns = self.shapes(place)[0]
-        if rows == columns:
-            return None
-        gates = rows // columns
-        kind = GATED.get(gates, f"a cell of {gates} gates")
-        return f"{place.name} is {kind} ({spoken(place.key)} has shape ({rows}, {columns}))"
+        kind = self.kind(place)
+        found = f"{spoken(place.key)} has shape ({rows}, {columns})"
+        if kind is None:
+            return f"{place.name} is a cell of {rows // columns} gates ({found})"
+        if kind != "rnn" and not place.spelling.ordered:
+            return (
+                f"{place.name} is {GATED[kind]} whose key does not tell the gates' order ({found})"
+            )
+        return None
+
+    def kind(self, place: Place) -> str | None:
+        """Kind of the cell, by the row blocks of its recurrent weight; None if unknown."""
+        if place.projection_key in self.effective.readers:
+            return "lstm"
+        rows, columns = self.shapes(place)[0]
+        return {1: "rnn", 3: "gru", 4: "lstm"}.get(rows // columns)
 
     def shapes(self, place: Place) -> tuple[tuple[int, int], tuple[int, int]]:
         """Shapes of recurrent and input weight, which belong together."""
@@ -112,24 +123,61 @@ class _LayerReader:
             )
         recurrent, inputs = (self.effective.readers[k]() for k in (place.key, place.input_key))
         whole = recurrent.ndim == inputs.ndim == 2 and recurrent.size > 0 and inputs.size > 0
-        if not whole or len(recurrent) != len(inputs) or recurrent.shape[0] % recurrent.shape[1]:
+        if place.projection_key in self.effective.readers:
+            self.require_projection(place, recurrent, inputs)
+        elif not whole or len(recurrent) != len(inputs) or len(recurrent) % recurrent.shape[1]:
             raise ShapeError(
                 f"{spoken(place.key)} has shape {recurrent.shape} and {spoken(place.input_key)} "
                 f"{inputs.shape}: expected (N, N) and (N, D), or as many rows for each gate"
             )
         return recurrent.shape, inputs.shape
 
-    def cell(self, place: Place) -> VanillaCell:
-        """Vanilla layer at a place."""
-        W_hh, W_xh = self.weight(place.key, "W_hh"), self.weight(place.input_key, "W_xh")
-        b_h = self.bias(place, len(W_hh))
-        self.assume_unmasked(place, W_hh)
-        arrays = {"W_hh": W_hh, "W_xh": W_xh, "b_h": b_h}
+    def require_projection(self, place: Place, recurrent: Array, inputs: Array) -> None:
+        """Refuse a projection that does not fit the weights beside it."""
+        shape = self.effective.readers[place.projection_key]().shape
+        rows = 4 * shape[1] if len(shape) == 2 else 0
+        if rows == 0 or recurrent.shape != (rows, shape[0]) or inputs.shape[:1] != (rows,):
+            raise ShapeError(
+                f"{spoken(place.projection_key)} has shape {shape}, {spoken(place.key)} "
+                f"{recurrent.shape} and {spoken(place.input_key)} {inputs.shape}: expected (P, N), "
+                "(4 N, P) and (4 N, D) of an LSTM with a projection"
+            )
+
+    def cell(self, place: Place) -> Cell:
+        """Layer at a place."""
+        kind = self.kind(place)
+        recurrent, inputs = self.weight(place.key, "W_hh"), self.weight(place.input_key, "W_xh")
+        biases = self.biases(place, len(recurrent))
+        self.assume_unmasked(place, recurrent)
+        if kind is not None and kind != "rnn":
+            weights = dict(zip(("W_x", "W_h"), (inputs, recurrent), strict=True))
+            return gated_cell(
+                kind, self.cast(place, weights | self.extras(place, biases)), self.dtype
+            )
+        total = np.zeros(len(recurrent))
+        for bias in biases:
+            total += 0.0 if bias is None else bias
+        arrays = self.cast(place, {"W_hh": recurrent, "W_xh": inputs, "b_h": total})
+        return VanillaCell(**arrays, activation=self.activation, dtype=self.dtype)
+
+    def extras(self, place: Place, biases: Sequence[Array | None]) -> dict[str, Array]:
+        """Weights of a gated layer that a file may lack."""
+        keys = {"W_hr": place.projection_key, "peepholes": place.peephole_key}
+        found = {
+            name: self.weight(key, name)
+            for name, key in keys.items()
+            if key in self.effective.readers
+        }
+        named = zip(("b_x", "b_h"), biases, strict=True)
+        return found | {name: bias for name, bias in named if bias is not None}
+
+    def cast(self, place: Place, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Arrays in the type of the states, still finite."""
         with np.errstate(over="ignore"):
             cast = {name: array.astype(self.dtype) for name, array in arrays.items()}
         for name, array in cast.items():
             require_finite(f"{name} of {place.name} in {self.dtype}", array)
-        return VanillaCell(**cast, activation=self.activation, dtype=self.dtype)
+        return cast
 
     def weight(self, key: str, role: str) -> Array:
         """Finite float64 values of one tensor."""
@@ -138,28 +186,33 @@ class _LayerReader:
         named = key if key.endswith(role) else f"{key} ({role})"
         return real_numbers(named, self.effective.readers[key]())
 
-    def bias(self, place: Place, n: int) -> Array:
-        """Sum of the biases that are stored, zeros if none is."""
+    def biases(self, place: Place, n: int) -> list[Array | None]:
+        """Biases that the layer's spelling has, in order; None for one that is not stored."""
         found = [key for key in place.bias_keys if key in self.effective.readers]
         if not found:
             self.assumptions.append(f"{place.name} has no bias in the file: zeros used")
         elif len(found) < len(place.bias_keys):
             self.assumptions.append(f"{place.name} has only one bias in the file, {found[0]}")
-        total = np.zeros(n)
-        for key in found:
-            bias = self.weight(key, "b_h")
-            if bias.shape != (n,):
-                raise ShapeError(
-                    f"{spoken(key)} has shape {bias.shape} and {spoken(place.key)} ({n}, {n}): "
-                    f"expected ({n},)"
-                )
-            total += bias
-        return total
+        return [self.bias(place, key, n) if key in found else None for key in place.bias_keys]
+
+    def bias(self, place: Place, key: str, n: int) -> Array:
+        """One bias."""
+        bias = self.weight(key, "b_h")
+        if bias.shape != (n,):
+            shape = self.effective.readers[place.key]().shape
+            raise ShapeError(
+                f"{spoken(key)} has shape {bias.shape} and {spoken(place.key)} {shape}: "
+                f"expected ({n},)"
+            )
+        return bias
 
     def assume_unmasked(self, place: Place, W_hh: Array) -> None:
         """Say so when a weight looks like the masked copy that weight dropping leaves behind."""
         zero = W_hh == 0.0
-        if place.key in self.effective.notes or zero.all() or not zero.diagonal().any():
+        columns = W_hh.shape[1]
+        square = zero.reshape(-1, columns, columns) if len(zero) % columns == 0 else zero[None]
+        on_diagonal = square.diagonal(axis1=1, axis2=2).any()
+        if place.key in self.effective.notes or zero.all() or not on_diagonal:
             return
         if (share := float(zero.mean())) >= MASKED_SHARE:
             self.assumptions.append(
@@ -168,7 +221,7 @@ class _LayerReader:
             )
 
 
-def _require_chain(stack: Sequence[Place], cells: Sequence[VanillaCell]) -> None:
+def _require_chain(stack: Sequence[Place], cells: Sequence[Cell]) -> None:
     """Each layer reads what the directions of the layer below give, side by side."""
     outputs: dict[int, int] = {}
     for place, cell in zip(stack, cells, strict=True):
@@ -180,7 +233,8 @@ def _require_chain(stack: Sequence[Place], cells: Sequence[VanillaCell]) -> None
         wanted = features[0] if layer == 0 else outputs[layer - 1]
         if cell.input_size != wanted:
             below = "the other direction reads" if layer == 0 else f"layer {layer - 1} gives"
+            rows = len(next(iter(cell.parameters.values())))
             raise ShapeError(
-                f"{spoken(place.input_key)} has shape {cell.W_xh.shape} and {below} {wanted} "
-                f"features: expected ({cell.hidden_size}, {wanted})"
+                f"{spoken(place.input_key)} has shape ({rows}, {cell.input_size}) and {below} "
+                f"{wanted} features: expected ({rows}, {wanted})"
             )

@@ -86,29 +86,23 @@ def test_weight_in_use_is_rebuilt_from_its_parts(models: Path, kind: str) -> Non
     assert any("weight_hh_l0 is rebuilt" in sentence for sentence in network.assumptions)
 
 
-def test_vanilla_cell_beside_gated_ones_is_read_and_the_others_are_named(models: Path) -> None:
+def test_cells_without_layers_are_networks_of_their_own(models: Path) -> None:
     network = gl.load(models / "cells.pt")
     expected = oracle(models, "cells")
-    assert list(network) == ["enc"]
-    run = gl.rollout(
-        network.only(), expected["enc.x"][:, None, :], initial_state=expected["enc.s"][0]
-    )
-    np.testing.assert_allclose(run.states[:, 0], expected["enc.s"], rtol=0, atol=1e-12)
-    said = "\n".join(network.assumptions)
-    assert "mid is an LSTM (mid.weight_hh has shape (20, 5)): skipped" in said
-    assert "dec is a GRU (dec.weight_hh has shape (9, 3)): skipped" in said
+    assert [(name, cell.kind) for name, cell in network.items()] == [
+        ("enc", "rnn"), ("mid", "lstm"), ("dec", "gru"),
+    ]  # fmt: skip
+    assert network.stacks == ("enc", "mid", "dec")
+    for name, cell in network.items():
+        run = gl.rollout(
+            cell, expected[f"{name}.x"][:, None], initial_state=expected[f"{name}.s"][0]
+        )
+        np.testing.assert_allclose(run.states[:, 0], expected[f"{name}.s"], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("lstm_1l.pt", "l0 is an LSTM"),
-        ("lstm_1l.npz", "l0 is an LSTM"),
-        ("lstm_1l.safetensors", "l0 is an LSTM"),
-        ("lstm_1l_legacy.pt", "l0 is an LSTM"),
-        ("lstm_2l_lightning.pt", "model.encoder.l1 is an LSTM"),
-        ("lstm_proj_2l.pt", "l0 is an LSTM with a projection"),
-        ("gru_2l_dataparallel.pt", "module.rnn.l0 is a GRU"),
         ("lstm_1l.ts.pt", "TorchScript"),
         ("gru_1l_wholemodule.pt", "whole pickled module"),
         ("keras_simplernn.keras", "a Keras file"),
