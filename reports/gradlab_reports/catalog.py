@@ -84,6 +84,7 @@ RUN_KINDS = (
             "derivative_max",
             "saturated_share",
         ),
+        optional=("activation",),
     ),
 )
 

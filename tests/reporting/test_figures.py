@@ -209,6 +209,17 @@ def test_saturation_shows_mean_largest_and_share_over_sequences(write_run: Write
     assert "%" in lower.get_ylabel()
 
 
+def test_gates_saturate_on_lines_of_their_own(write_run: WriteRun) -> None:
+    frame = frame_of("saturation", write_run("run", steps=9))
+    flatter = frame.assign(activation="g", derivative_mean=0.25, saturated_share=0.5)
+    upper = plot_saturation(pd.concat([frame.assign(activation="f"), flatter]))
+    lower = figure_of(upper).axes[1]
+    np.testing.assert_allclose(curve(upper.lines[1])[1], [0.25] * 9)
+    np.testing.assert_allclose(curve(lower.lines[0])[1], [8.0] * 9)
+    np.testing.assert_allclose(curve(lower.lines[1])[1], [50.0] * 9)
+    assert words(upper).split("\n") == ["f: mean", "g: mean"]
+
+
 def test_the_bands_of_the_ladder_add_up_to_the_slack(write_run: WriteRun, decay: Any) -> None:
     slack = {"saturation": 0.1, "onestep": 0.15, "alignment": 0.44}
     run = write_run("run", decay(rate=math.log(1.8) - 0.69, gamma_w=1.8, **slack), steps=40)

@@ -10,7 +10,7 @@ from gradlab_reports.canvas import axes_or_new, figure_of
 from gradlab_reports.frames import column, thinned, title_of
 from gradlab_reports.labels import EndLabel, write_end_labels
 from gradlab_reports.spelling import plain, share
-from gradlab_reports.style import MEASURED, SKY, styled
+from gradlab_reports.style import INK, MEASURED, PURPLE, SERIES, SERIES_MARKERS, SKY, styled
 from gradlab_reports.ticks import count_in_wholes
 
 if TYPE_CHECKING:
@@ -40,16 +40,14 @@ def plot_saturation(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """
     upper, lower = _split(axes_or_new(ax, SIZE))
     steps = _over_sequences(frame)
-    labels = _draw_derivatives(upper, steps)
-    lower.plot(steps["t"], 100.0 * column(steps, "saturated_share"), color=SHARE_INK, linewidth=1.2)
-    lower.fill_between(
-        steps["t"], 0.0, 100.0 * column(steps, "saturated_share"), color="#CC79A7", alpha=0.3, lw=0
-    )
+    kinds = list(dict.fromkeys(steps["activation"]))
+    labels = _draw_one(upper, lower, steps) if len(kinds) == 1 else _draw_gates(upper, lower, steps)
     lower.set_ylim(0.0, 100.0)
     lower.set_yticks([0, 50, 100])
     upper.set_ylim(0.0, max(1.04 * upper.dataLim.y1, 1e-3))
     upper.tick_params(labelbottom=False)
-    lower.set_xlim(steps["t"].iloc[0], max(steps["t"].iloc[-1], steps["t"].iloc[0] + 1))
+    first, last = float(steps["t"].min()), float(steps["t"].max())
+    lower.set_xlim(first, max(last, first + 1.0))
     count_in_wholes(lower.xaxis)
     lower.set_xlabel("time t (steps)")
     lower.set_ylabel("saturated\nunits (%)")
@@ -64,32 +62,36 @@ def caption() -> str:
     return (
         "Above: the derivative of the activation, by which every step back in time multiplies a "
         "unit's gradient: mean over units and sequences, band of 5 to 95 % of the units, and the "
-        "largest seen (the observed γ_a of the bound). Below: the share of units that the rule "
-        "of this run calls saturated."
+        "largest seen (the observed γ_a of the bound); of several gates the mean of each. Below: "
+        "the share of units that the rule of this run calls saturated."
     )
 
 
 def finding(frame: pd.DataFrame) -> str:
     """State what the figure shows, for those who cannot see it."""
     steps = _over_sequences(frame)
-    return (
-        f"The mean derivative lies between {plain(float(steps['derivative_mean'].min()))} and "
-        f"{plain(float(steps['derivative_mean'].max()))} over {len(steps)} steps, its maximum "
-        f"reaches {plain(float(steps['derivative_max'].max()))}; on average "
-        f"{share(float(steps['saturated_share'].mean()))} of the units are saturated."
-    )
+    said = []
+    for kind, rows in steps.groupby("activation", sort=False):
+        mean, largest = rows["derivative_mean"], float(rows["derivative_max"].max())
+        said.append(
+            f"{kind}: mean derivative from {plain(float(mean.min()))} to "
+            f"{plain(float(mean.max()))}, largest {plain(largest)}, on average "
+            f"{share(float(rows['saturated_share'].mean()))} of the units saturated"
+        )
+    return f"Over {steps['t'].nunique()} steps, {'; '.join(said)}."
 
 
 def _over_sequences(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a step: what the sequences have in the middle, and their largest."""
-    by_time = frame.groupby("t", sort=True)
-    return by_time.agg(
+    """One row a step and non-linearity: the middle of the sequences, and their largest."""
+    named = frame if "activation" in frame.columns else frame.assign(activation="φ")
+    means = named.groupby(["activation", "t"], sort=False).agg(
         derivative_mean=("derivative_mean", "mean"),
         derivative_q05=("derivative_q05", "median"),
         derivative_q95=("derivative_q95", "median"),
         derivative_max=("derivative_max", "max"),
         saturated_share=("saturated_share", "mean"),
-    ).reset_index()
+    )
+    return means.reset_index().sort_values("t", kind="stable")
 
 
 def _split(ax: Axes) -> tuple[Axes, Axes]:
@@ -105,7 +107,11 @@ def _split(ax: Axes) -> tuple[Axes, Axes]:
     return ax, figure.add_subplot(parts[1], sharex=ax)
 
 
-def _draw_derivatives(ax: Axes, steps: pd.DataFrame) -> list[EndLabel]:
+def _draw_one(ax: Axes, lower: Axes, steps: pd.DataFrame) -> list[EndLabel]:
+    """Draw a single non-linearity with the spread over its units."""
+    saturated = 100.0 * column(steps, "saturated_share")
+    lower.plot(steps["t"], saturated, color=SHARE_INK, linewidth=1.2)
+    lower.fill_between(steps["t"], 0.0, saturated, color=PURPLE, alpha=0.3, lw=0)
     shown = thinned(steps, "derivative_mean")
     t = shown["t"]
     low, high = column(shown, "derivative_q05"), column(shown, "derivative_q95")
@@ -122,3 +128,17 @@ def _draw_derivatives(ax: Axes, steps: pd.DataFrame) -> list[EndLabel]:
             color=MEASURED,
         ),
     ]
+
+
+def _draw_gates(ax: Axes, lower: Axes, steps: pd.DataFrame) -> list[EndLabel]:
+    """Draw one line a gate, named at its end; spreads would lie over each other."""
+    labels = []
+    looks = zip(steps.groupby("activation", sort=False), SERIES, SERIES_MARKERS, strict=False)
+    for (gate, rows), color, marker in looks:
+        shown = thinned(rows, "derivative_mean")
+        mark: dict[str, Any] = {"marker": marker, "markevery": max(1, len(shown) // 20)}
+        ax.plot(shown["t"], shown["derivative_mean"], color=color, markersize=3.4, lw=1.2, **mark)
+        lower.plot(rows["t"], 100.0 * column(rows, "saturated_share"), color=color, lw=1.2)
+        end = float(shown["derivative_mean"].iloc[-1])
+        labels.append(EndLabel(height=end, text=f"{gate}: mean", color=INK))
+    return labels
