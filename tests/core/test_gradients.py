@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gradlab as gl
 from gradlab.analysis.gradients import gradient_profile, gradient_profiles
 from gradlab.arrays import Array
 from gradlab.cells.stack import Network, Recurrence
@@ -18,6 +20,8 @@ from gradlab.engine.losses import Readout
 from gradlab.engine.rollout import rollout
 from gradlab.engine.scaled_sums import ScaledSum, log_norms
 from gradlab.records.gradients import GradientProfile
+
+MODELS = Path(__file__).parents[1] / "fixtures" / "models"
 
 
 def lcg(seed: int, *shape: int) -> Array:
@@ -226,6 +230,26 @@ def test_terms_of_every_layer_and_direction_add_up_to_its_gradient() -> None:
     assert list(profiles) == ["a", "b", "c"]
     for name, profile in profiles.items():
         np.testing.assert_allclose(profile.total, gradients[f"{name}.W_hh"], atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["lstm_1l", "gru_1l", "lstm_proj_2l", "gru_bi_1l"])
+def test_terms_of_gated_cells_add_up_to_the_gradient_and_have_no_bound(name: str) -> None:
+    network = gl.load(MODELS / f"{name}.pt")
+    rng = np.random.default_rng(5)
+    first, last = network.recurrences[0], network.recurrences[-1]
+    directions = sum(entry.layer == last.layer for entry in network.recurrences)
+    readout = Readout(W_hy=rng.standard_normal((3, directions * last.cell.hidden_size)))
+    inputs = rng.standard_normal((9, 2, first.cell.input_size))
+    targets, lengths = rng.integers(0, 3, (9, 2)), np.array([9, 6])
+    profiles = gradient_profiles(network, readout, inputs, targets, lengths=lengths)
+    _, gradients = bptt(network, readout, inputs, targets, lengths=lengths)
+    for each, profile in profiles.items():
+        scale = np.exp(profile.log_sum_of_norms)
+        np.testing.assert_allclose(
+            profile.total, gradients[f"{each}.W_h"], rtol=0.0, atol=1e-12 * scale
+        )
+        assert np.isnan(profile.log_term_bound).all()
+        assert np.isnan(profile.by_lag()["log_term_bound_median"]).all()
 
 
 def test_scaled_sums_hold_what_float64_cannot() -> None:
