@@ -159,13 +159,15 @@ __version__ = "0.1.0"
 __all__ = ["__version__", *_HOME]
 
 
-def __getattr__(name: str) -> Any:
-    """Import the room of a public name on its first use."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'gradlab' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # type checkers shall know the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        """Import the room of a public name on its first use."""
+        if name not in _HOME:
+            raise AttributeError(f"module 'gradlab' has no attribute {name!r}")
+        value = getattr(importlib.import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -250,7 +250,7 @@ def _measure(settings: PointSettings) -> dict[str, Any]:
     cell = _cell(settings, rng)
     run = _run(settings, cell, rng)
     profile = jacobian_profile(cell, run, anchors=settings.anchors, smallest=False)
-    ladder = bound_ladder(cell, run, profile=profile, block=1)
+    ladder = bound_ladder(cell, run, profile=profile, block=None)
     verdict = regime(profile, ladder)
     curve = _curve(profile, ladder)
     horizon = precision_horizon(curve.lag, curve.log_norm_median, verdict.rate, verdict.intercept)

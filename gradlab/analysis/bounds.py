@@ -23,7 +23,7 @@ def bound_ladder(
     trajectory: Trajectory,
     *,
     profile: JacobianProfile | None = None,
-    block: int = 8,
+    block: int | None = 8,
 ) -> BoundLadder:
     r"""Proven upper bounds on :math:`\lVert \partial h_t/\partial h_k \rVert`, rung by rung.
 
@@ -37,7 +37,8 @@ def bound_ladder(
         Pairs to bound, with their measured norms; each sequence's last end time with all its lags
         if None.
     block
-        Steps of a block.
+        Steps of a block; None leaves out the rungs that need further norms, ``onestep`` and
+        ``blocks``.
 
     Returns
     -------
@@ -62,17 +63,19 @@ def bound_ladder(
     blocks. Source: Pascanu, Mikolov and Bengio (2013), section 2.1, for the first rung;
     docs/theory.md, "The ladder", for the others. Cost: T · block further norms a sequence.
     """
-    if block < 1:
+    if block is not None and block < 1:
         raise SettingError(f"block {block}: expected at least 1 step")
     if profile is None:
         profile = jacobian_profile(cell, trajectory, anchors="last", smallest=False)
     factors = cell.linearize(trajectory).log_bound_factors
-    short = _short_lags(cell, trajectory, min(block, trajectory.steps))
+    short = None if block is None else _short_lags(cell, trajectory, min(block, trajectory.steps))
     columns: dict[str, list[Array]] = {}
     for start, stop in _runs(profile):
         sequence, t = int(profile.sequence[start]), int(profile.t[start])
         own = {name: values[:t, sequence] for name, values in factors.items()}
-        rungs = _factor_rungs(own, t, stop - start) | _step_rungs(short[sequence], t, stop - start)
+        rungs = _factor_rungs(own, stop - start)
+        if short is not None:
+            rungs |= _step_rungs(short[sequence], t, stop - start)
         for name, values in rungs.items():
             columns.setdefault(name, []).append(values)
     rungs = {name: np.concatenate(values) for name, values in columns.items()}
@@ -103,8 +106,8 @@ def _runs(profile: JacobianProfile) -> list[tuple[int, int]]:
     return list(zip(first.tolist(), [*first[1:].tolist(), len(profile.lag)], strict=True))
 
 
-def _factor_rungs(factors: Mapping[str, Array], t: int, lags: int) -> dict[str, Array]:
-    """Rungs made of scalar factors a step, for end time t and lags 1..lags."""
+def _factor_rungs(factors: Mapping[str, Array], lags: int) -> dict[str, Array]:
+    """Rungs made of scalar factors a step, for lags 1..lags from the factors' end."""
     rungs: dict[str, Array] = {}
     for name, values in factors.items():
         back = values[::-1][:lags]

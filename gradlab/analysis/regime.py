@@ -107,11 +107,12 @@ def _rate(
 
 
 def _robust_line(lag: Int[Array, " lags"], median: Float[Array, " lags"]) -> tuple[float, float]:
-    from scipy.stats import theilslopes
-
+    """Theil-Sen slope, and the intercept through the medians."""
     thinned = np.unique(np.linspace(0, len(lag) - 1, min(len(lag), FITTED_LAGS)).astype(int))
-    fit = theilslopes(median[thinned], lag[thinned])
-    return float(fit[0]), float(fit[1])
+    x, y = lag[thinned].astype(np.float64), median[thinned]
+    i, j = np.triu_indices(len(x), k=1)
+    slope = float(np.median((y[j] - y[i]) / (x[j] - x[i])))
+    return slope, float(np.median(y) - slope * np.median(x))
 
 
 def _local_rates(profile: JacobianProfile, first: int) -> Float[Array, " rates"]:

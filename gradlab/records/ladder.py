@@ -39,7 +39,7 @@ class BoundLadder:
     k: Int[Array, " pairs"]
     lag: Int[Array, " pairs"]
     rungs: Mapping[str, Float[Array, " pairs"]]
-    block: int  # steps of a block
+    block: int | None  # steps of a block; None without blocks
     gamma_w: float | None  # σ_max(W_hh); None for gated cells
     gamma_a: float | None  # sup |φ'|
 

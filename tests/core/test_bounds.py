@@ -111,3 +111,13 @@ def test_the_frame_names_rungs_and_kinds() -> None:
     assert list(frame["rung"].unique()) == list(RUNGS)
     assert frame["lag"].max() == 4
     assert set(frame.loc[frame["rung"] == "exact", "kind"]) == {"exact"}
+
+
+def test_without_blocks_only_rungs_of_scalar_factors_remain() -> None:
+    rng = np.random.default_rng(4)
+    cell = VanillaCell.initialize(input_size=2, hidden_size=4, gain=2.0, rng=rng)
+    run = rollout(cell, rng.standard_normal((9, 2, 2)))
+    few, all_rungs = bound_ladder(cell, run, block=None), bound_ladder(cell, run)
+    assert list(few.rungs) == ["gamma", "saturation_max", "saturation", "exact"]
+    for name, values in few.rungs.items():
+        np.testing.assert_array_equal(values, all_rungs.rungs[name])

@@ -127,3 +127,15 @@ def test_scenarios_keep_their_promise_for_other_seeds(scenario: str, name: str) 
         if scenario == "saturated":
             assert entry.spectrum.gamma_w == pytest.approx(3.0, abs=1e-12)
             assert entry.regime.contradicts is not None
+
+
+def test_the_rate_is_the_theil_sen_slope_of_an_independent_implementation() -> None:
+    from scipy.stats import theilslopes
+
+    rng = np.random.default_rng(0)
+    curve = -0.05 * LAGS + rng.standard_normal(100)
+    result = verdict(curve)
+    start = result.first_lag - 1
+    expected = theilslopes(curve[start:], LAGS[start:])
+    assert result.rate == pytest.approx(float(expected[0]), rel=1e-12)
+    assert result.intercept == pytest.approx(float(expected[1]), rel=1e-12)
