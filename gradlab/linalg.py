@@ -13,6 +13,8 @@ from gradlab.arrays import Array, require_finite
 # Relative error that the power step may leave in a squared norm before the exact SVD is used.
 POWER_TOLERANCE = 1e-13
 POWER_STEPS = 12
+# Squared residual of a power step below which its vector has settled.
+SETTLED = 1e-2
 
 
 def log(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -121,24 +123,31 @@ def spectral_norms(
     """
     norms, right = np.empty(len(stack)), start.copy()
     frobenius = np.vecdot(flat := stack.reshape(len(stack), -1), flat)
-    pending = np.arange(len(stack))
+    pending, some = np.arange(len(stack)), stack
+    uncertain = np.ones(len(stack), dtype=bool)
     for _ in range(POWER_STEPS):
         norms[pending], right[pending], error = _power_step(
-            stack[pending], right[pending], frobenius[pending]
+            some, right[pending], frobenius[pending]
         )
-        pending = pending[error > POWER_TOLERANCE]
+        uncertain[pending] = ~(error <= POWER_TOLERANCE)
+        going_on = error > POWER_TOLERANCE  # nan: settled, but not isolated
+        pending, some = pending[going_on], some[going_on]
         if len(pending) == 0:
-            return norms, right
-    rest = stack[pending]
+            break
+    rest = stack[uncertain]
     gram = rest @ rest.transpose(0, 2, 1)
-    norms[pending] = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, -1], 0.0))
+    norms[uncertain] = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, -1], 0.0))
     return norms, right
 
 
 def _power_step(
     P: Float[Array, "count n n"], w: Float[Array, "count n"], frobenius: Float[Array, " count"]
 ) -> tuple[Float[Array, " count"], Float[Array, "count n"], Float[Array, " count"]]:
-    """Norm, next right vector and proven relative error of the squared norm (inf if none)."""
+    """Norm, next right vector and proven relative error of the squared norm.
+
+    The error is inf where nothing is proven, and nan where further steps would prove nothing: the
+    vector has settled, and other singular values are too close.
+    """
     v = np.matvec(P, w)
     v_squared = np.vecdot(v, v)
     x = np.vecmat(v, P) / _nonzero(v_squared)[:, None]
@@ -147,9 +156,11 @@ def _power_step(
     rest = np.maximum(frobenius - s_squared, 0.0) / _nonzero(s_squared)
     room = np.maximum(1.0 - rest * x_squared, 0.1)
     isolated = (rest <= 0.5) & (room > 0.1) & (s_squared > 0.0)
-    error = rest * (1.0 + rest) * np.maximum(x_squared - 1.0, 0.0) * x_squared / room**2
+    excess = np.maximum(x_squared - 1.0, 0.0)
+    error = rest * (1.0 + rest) * excess * x_squared / room**2
+    unproven = np.where(excess < SETTLED, np.nan, np.inf)
     following = np.where(x_squared[:, None] > 0.0, x / np.sqrt(_nonzero(x_squared))[:, None], w)
-    return np.sqrt(s_squared), following, np.where(isolated, error, np.inf)
+    return np.sqrt(s_squared), following, np.where(isolated, error, unproven)
 
 
 def _nonzero(x: Float[Array, " count"]) -> Float[Array, " count"]:
