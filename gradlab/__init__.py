@@ -85,6 +85,8 @@ if TYPE_CHECKING:
     from gradlab.storage.runs import save_sweep as save_sweep
     from gradlab.sweeps import grid as grid
     from gradlab.sweeps import sweep as sweep
+    from gradlab.trainings import Training as Training
+    from gradlab.trainings import train as train
 
 _ROOMS = {
     "gradlab.analysis.bounds": ("bound_ladder",),
@@ -152,6 +154,7 @@ _ROOMS = {
     "gradlab.storage.folder": ("refuse_to_overwrite",),
     "gradlab.storage.runs": ("load_run", "save", "save_sweep"),
     "gradlab.sweeps": ("grid", "sweep"),
+    "gradlab.trainings": ("Training", "train"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -20,7 +20,6 @@ from gradlab.cells.stack import Network
 from gradlab.engine.bptt import forward_runs, readout_terms, state_upstream, upstreams
 from gradlab.engine.losses import Readout
 from gradlab.engine.scaled_sums import LOG_2, ScaledSum, log_norms
-from gradlab.linalg import log
 from gradlab.records.gradients import COLUMNS, GradientProfile
 from gradlab.records.trajectory import Trajectory
 
@@ -54,8 +53,9 @@ def gradient_profile(
         For a vanilla cell the norm of the term (t, k) is exactly
         :math:`\lVert D_k P_{t,k}^T e_t\rVert \lVert h_{k-1}\rVert` with
         :math:`e_t = \partial L_t/\partial h_t` and :math:`D_k = \mathrm{diag}\,\varphi'(z_k)`, and
-        its bound :math:`\lVert e_t\rVert \gamma_a (\gamma_a\gamma_w)^{t-k} \lVert h_{k-1}\rVert`.
-        Gated cells have no such bound (nan); their weights are the stacked recurrent ones. The
+        its bound :math:`\lVert e_t\rVert \gamma_a (\gamma_a\gamma_w)^{t-k} \lVert h_{k-1}\rVert`
+        (of a leaky cell with its own bound on a step in place of :math:`\gamma_a\gamma_w`). Gated
+        cells have no such bound (nan); their weights are the stacked recurrent ones. The
         terms' sum agrees with `bptt` to rounding. An average over the batch or the steps divides
         every term.
 
@@ -222,13 +222,14 @@ def _scaled(
 def _log_bounds(
     cell: Cell, run: Trajectory, upstream: Array, terms: Mapping[str, Array]
 ) -> Float[Array, " terms"]:
-    """ln of ‖e_t‖ γ_a (γ_a γ_w)^lag ‖h_{k-1}‖."""
-    gamma_w, gamma_a = cell.gamma_factors()
-    if gamma_w is None or gamma_a is None:
+    """ln of ‖e_t‖ γ_a γ^lag ‖h_{k-1}‖, with γ the cell's bound on any one step."""
+    _, gamma_a = cell.gamma_factors()
+    factors = cell.linearize(run.select(np.array([0]))).log_bound_factors
+    if gamma_a is None or "gamma" not in factors:
         return np.full(len(terms["lag"]), np.nan)
+    log_gamma = float(factors["gamma"][0, 0])  # the same at every step
     sequence, t, k, lag = (terms[name] for name in COLUMNS[:4])
     log_e = log_norms(upstream.astype(np.float64), 2)[t - 1, sequence]
     log_h = log_norms(run.states.astype(np.float64), 2)[k - 1, sequence]
-    log_gamma = float(log(np.asarray(gamma_a * gamma_w)))
     powers = np.multiply(lag, log_gamma, where=lag > 0, out=np.zeros(len(lag)))
     return np.asarray(log_e + np.log(gamma_a) + powers + log_h)

@@ -16,6 +16,7 @@ from gradlab.records.clipping import ClipAudit
 
 POLICIES = ("raise", "skip", "zero")
 EPSILON = 1e-6  # of the frameworks' variant
+SUMS = ("unclipped", "clipped")
 CANDIDATES = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 logger = logging.getLogger("gradlab")
@@ -179,6 +180,27 @@ class ClipLog:
         for sums, tensors in zip(self.sums, (gradients, clipped), strict=True):
             for name, array in tensors.items():
                 sums.setdefault(name, ScaledSum()).add(array.astype(np.float64))
+
+    def state(self) -> dict[str, Array]:
+        """Everything logged so far, as arrays that a file can hold."""
+        arrays = {"before": np.array(self.before), "after": np.array(self.after)}
+        for kind, sums in zip(SUMS, self.sums, strict=True):
+            for name, each in sums.items():
+                arrays[f"{kind}.{name}"] = each.array
+                arrays[f"{kind}_exponent.{name}"] = np.array(each.exponent)
+        return arrays
+
+    @classmethod
+    def restored(cls, threshold: float, arrays: Mapping[str, Array]) -> ClipLog:
+        """Log that goes on from what `state` gave."""
+        log = cls(threshold)
+        log.before, log.after = arrays["before"].tolist(), arrays["after"].tolist()
+        for kind, sums in zip(SUMS, log.sums, strict=True):
+            for key in arrays:
+                if key.startswith(f"{kind}."):
+                    name = key.removeprefix(f"{kind}.")
+                    sums[name] = ScaledSum(arrays[key], int(arrays[f"{kind}_exponent.{name}"]))
+        return log
 
     def audit(self, candidates: Sequence[float] = CANDIDATES) -> ClipAudit:
         """What clipping did so far."""

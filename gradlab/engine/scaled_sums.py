@@ -17,9 +17,9 @@ class ScaledSum:
     It has the shape of what is added.
     """
 
-    def __init__(self) -> None:
-        self.array: Float[Array, "..."] = np.zeros(())
-        self.exponent = 0
+    def __init__(self, array: Float[Array, "..."] | None = None, exponent: int = 0) -> None:
+        self.array = np.zeros(()) if array is None else array
+        self.exponent = exponent
 
     def add(self, term: Float[Array, "..."], exponent: int = 0) -> None:
         """Add ``term`` times two to the given power; the term itself is finite."""

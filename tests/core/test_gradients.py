@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import gradlab as gl
 from gradlab.analysis.gradients import gradient_profile, gradient_profiles
 from gradlab.arrays import Array
+from gradlab.cells.leaky import LeakyCell
 from gradlab.cells.stack import Network, Recurrence
 from gradlab.cells.vanilla import VanillaCell
 from gradlab.engine.bptt import bptt
@@ -230,6 +231,24 @@ def test_terms_of_every_layer_and_direction_add_up_to_its_gradient() -> None:
     assert list(profiles) == ["a", "b", "c"]
     for name, profile in profiles.items():
         np.testing.assert_allclose(profile.total, gradients[f"{name}.W_hh"], atol=1e-13)
+
+
+@pytest.mark.parametrize("leak", [0.05, 0.5, 1.0])
+def test_bound_of_a_leaky_cell_knows_that_the_leak_carries_the_gradient(leak: float) -> None:
+    """With small weights (γ_a γ_w)^lag alone would lie far below what the leak keeps."""
+    rng = np.random.default_rng(6)
+    cell = LeakyCell(
+        W_hh=0.1 * rng.standard_normal((4, 4)), W_xh=rng.standard_normal((4, 2)),
+        b_h=np.zeros(4), activation="tanh", leak=leak,
+    )  # fmt: skip
+    readout = Readout(W_hy=rng.standard_normal((2, 4)))
+    inputs, targets = rng.standard_normal((12, 2, 2)), rng.integers(0, 2, (12, 2))
+    profile = gradient_profile(cell, readout, inputs, targets)
+    _, gradients = bptt(cell, readout, inputs, targets)
+    np.testing.assert_allclose(profile.total, gradients["W_hh"], atol=1e-13)
+    finite = np.isfinite(profile.log_term_norm)
+    gaps = profile.log_term_bound[finite] - profile.log_term_norm[finite]
+    assert gaps.min() >= -1e-12
 
 
 @pytest.mark.parametrize("name", ["lstm_1l", "gru_1l", "lstm_proj_2l", "gru_bi_1l"])
