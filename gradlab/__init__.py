@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gradlab.cells.initializers import scale_to_gamma as scale_to_gamma
     from gradlab.cells.initializers import scale_to_radius as scale_to_radius
     from gradlab.cells.joint import JointCell as JointCell
+    from gradlab.cells.kinds import CELLS as CELLS
     from gradlab.cells.leaky import LeakyCell as LeakyCell
     from gradlab.cells.lstm import LSTMCell as LSTMCell
     from gradlab.cells.minimal_gated import MinimalGatedCell as MinimalGatedCell
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from gradlab.cells.stack import Recurrence as Recurrence
     from gradlab.cells.vanilla import VanillaCell as VanillaCell
     from gradlab.checkpoints import load as load
+    from gradlab.comparison import compare as compare
+    from gradlab.comparison import compare_cells as compare_cells
     from gradlab.dynamics import analyze as analyze
     from gradlab.dynamics import inspect as inspect
     from gradlab.engine.bptt import bptt as bptt
@@ -77,10 +80,12 @@ if TYPE_CHECKING:
     from gradlab.records.clipping import ClipAudit as ClipAudit
     from gradlab.records.dynamics import GradientDynamics as GradientDynamics
     from gradlab.records.gradients import GradientProfile as GradientProfile
+    from gradlab.records.comparison import Comparison as Comparison
     from gradlab.records.jacobians import JacobianProfile as JacobianProfile
     from gradlab.records.trajectory import Trajectory as Trajectory
     from gradlab.storage.folder import refuse_to_overwrite as refuse_to_overwrite
     from gradlab.storage.runs import load_run as load_run
+    from gradlab.storage.comparisons import save_comparison as save_comparison
     from gradlab.storage.runs import save as save
     from gradlab.storage.runs import save_sweep as save_sweep
     from gradlab.sweeps import grid as grid
@@ -108,12 +113,14 @@ _ROOMS = {
     "gradlab.cells.joint": ("JointCell",),
     "gradlab.cells.leaky": ("LeakyCell",),
     "gradlab.cells.lstm": ("LSTMCell",),
+    "gradlab.cells.kinds": ("CELLS",),
     "gradlab.cells.minimal_gated": ("MinimalGatedCell",),
     "gradlab.cells.stack": ("Network", "Recurrence"),
     "gradlab.cells.vanilla": ("VanillaCell",),
     "gradlab.checkpoints": ("load",),
     "gradlab.dynamics": ("analyze", "inspect"),
     "gradlab.engine.bptt": ("bptt",),
+    "gradlab.comparison": ("compare", "compare_cells"),
     "gradlab.engine.clipping": (
         "clip_audit",
         "clip_by_norm",
@@ -150,10 +157,12 @@ _ROOMS = {
     "gradlab.records.dynamics": ("GradientDynamics",),
     "gradlab.records.gradients": ("GradientProfile",),
     "gradlab.records.jacobians": ("JacobianProfile",),
+    "gradlab.records.comparison": ("Comparison",),
     "gradlab.records.trajectory": ("Trajectory",),
     "gradlab.storage.folder": ("refuse_to_overwrite",),
     "gradlab.storage.runs": ("load_run", "save", "save_sweep"),
     "gradlab.sweeps": ("grid", "sweep"),
+    "gradlab.storage.comparisons": ("save_comparison",),
     "gradlab.trainings": ("Training", "train"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
