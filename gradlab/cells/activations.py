@@ -62,7 +62,8 @@ def _tanh_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
 
 def _sigmoid(z: Float[Array, "..."]) -> Float[Array, "..."]:
     decay = np.exp(-np.abs(z))
-    return np.where(z >= 0.0, 1.0, decay) / (1.0 + decay)
+    lower = decay / (1.0 + decay)
+    return np.where(z >= 0.0, 1.0 - lower, lower)
 
 
 def _sigmoid_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -72,8 +73,8 @@ def _sigmoid_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
 
 def _sigmoid_and_slope(z: Float[Array, "..."]) -> tuple[Array, Array]:
     decay = np.exp(-np.abs(z))
-    upper = 1.0 / (1.0 + decay)
-    lower = decay * upper
+    lower = decay / (1.0 + decay)
+    upper = 1.0 - lower
     return np.where(z >= 0.0, upper, lower), lower * upper
 
 
@@ -251,7 +252,7 @@ def activation(name: str) -> Activation:
 
 
 @lru_cache(maxsize=64)
-def clipped(name: str, limit: float | None) -> Activation:
+def clipped(name: str, limit: float | int | None) -> Activation:
     """Activation whose argument is clipped to ± limit first; the plain one if None.
 
     The slope is 0 from the limit on, so that a clipped unit counts as saturated. The supremum of

@@ -27,7 +27,7 @@ def require_choice(kind: str, value: str | None, choices: Sequence[str | None]) 
         raise unknown_name(kind, str(value), [str(choice) for choice in choices])
 
 
-def require_finite_number(name: str, value: float) -> None:
+def require_finite_number(name: str, value: float | int) -> None:
     """Refuse a setting that is NaN or infinite.
 
     Raises
@@ -124,7 +124,7 @@ def random_weights(
     hidden_size: int,
     rng: np.random.Generator,
     recurrent: str = "orthogonal",
-    gain: float = 1.0,
+    gain: float | int = 1.0,
 ) -> tuple[Float[Array, "rows features"], Float[Array, "rows n"]]:
     """W_x and W_h of a gated cell, every gate's block drawn on its own.
 
@@ -135,7 +135,9 @@ def random_weights(
     W_h
         With blocks of the given kind and gain, see `recurrent_weights`.
     """
-    W_h = [recurrent_weights(recurrent, hidden_size, gain=gain, rng=rng) for _ in range(gates)]
+    W_h = [
+        recurrent_weights(recurrent, hidden_size, gain=float(gain), rng=rng) for _ in range(gates)
+    ]
     W_x = [input_weights(hidden_size, input_size, rng=rng) for _ in range(gates)]
     return np.concatenate(W_x), np.concatenate(W_h)
 

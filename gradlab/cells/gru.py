@@ -91,7 +91,7 @@ class GRUCell(GatedLayer):
     update: str = "keep"
     activation: str = "tanh"
     recurrent_activation: str = "sigmoid"
-    clip: float | None = None
+    clip: float | int | None = None
     dtype: str = "float64"
     kind: str = field(default="gru", init=False)
 
@@ -119,8 +119,8 @@ class GRUCell(GatedLayer):
         hidden_size: int,
         rng: np.random.Generator,
         recurrent: str = "orthogonal",
-        gain: float = 1.0,
-        forget_bias: float = 0.0,
+        gain: float | int = 1.0,
+        forget_bias: float | int = 0.0,
         chrono: int | None = None,
         reset: str = "after",
         activation: str = "tanh",

@@ -62,7 +62,7 @@ class LeakyCell(Layer):
     W_xh: Float[Array, "n features"]
     b_h: Float[Array, " n"] | None = None
     activation: str = "tanh"
-    leak: float = 1.0
+    leak: float | int = 1.0
     dtype: str = "float64"
     kind: str = field(default="leaky", init=False)
 
@@ -84,15 +84,15 @@ class LeakyCell(Layer):
         input_size: int,
         hidden_size: int,
         rng: np.random.Generator,
-        leak: float,
+        leak: float | int,
         recurrent: str = "gaussian",
-        gain: float = 1.0,
+        gain: float | int = 1.0,
         activation: str = "tanh",
         dtype: str = "float64",
     ) -> LeakyCell:
         """Random layer without bias; kinds and gain of W_hh as `recurrent_weights` has them."""
         return cls(
-            W_hh=recurrent_weights(recurrent, hidden_size, gain=gain, rng=rng),
+            W_hh=recurrent_weights(recurrent, hidden_size, gain=float(gain), rng=rng),
             W_xh=input_weights(hidden_size, input_size, rng=rng),
             activation=activation,
             leak=leak,

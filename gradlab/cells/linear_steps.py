@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, SupportsIndex, overload
 
 from jaxtyping import Float
 
@@ -48,10 +48,10 @@ class LinearSteps(Linearization):
         return self.length
 
     @overload
-    def __getitem__(self, index: int) -> LinearStep: ...
+    def __getitem__(self, index: SupportsIndex) -> LinearStep: ...
     @overload
     def __getitem__(self, index: slice) -> list[LinearStep]: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
         """Step leading to time index + 1."""
         if isinstance(index, slice):
             return [self.at(i) for i in range(*index.indices(self.length))]

@@ -96,8 +96,8 @@ class LSTMCell(GatedLayer):
     recurrent_activation: str = "sigmoid"
     output_activation: str | None = None
     coupled: str | None = None
-    clip: float | None = None
-    forget_bias: float = 0.0
+    clip: float | int | None = None
+    forget_bias: float | int = 0.0
     dtype: str = "float64"
     kind: str = field(default="lstm", init=False)
 
@@ -129,8 +129,8 @@ class LSTMCell(GatedLayer):
         hidden_size: int,
         rng: np.random.Generator,
         recurrent: str = "orthogonal",
-        gain: float = 1.0,
-        forget_bias: float = 0.0,
+        gain: float | int = 1.0,
+        forget_bias: float | int = 0.0,
         chrono: int | None = None,
         activation: str = "tanh",
         dtype: str = "float64",

@@ -96,8 +96,8 @@ class MinimalGatedCell(GatedLayer):
         hidden_size: int,
         rng: np.random.Generator,
         recurrent: str = "orthogonal",
-        gain: float = 1.0,
-        forget_bias: float = 0.0,
+        gain: float | int = 1.0,
+        forget_bias: float | int = 0.0,
         activation: str = "tanh",
         dtype: str = "float64",
     ) -> MinimalGatedCell:

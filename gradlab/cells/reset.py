@@ -73,7 +73,9 @@ class ResetWeights:
         n = self.W_h.shape[1]
         return q[:, :n], q[:, -n:]
 
-    def joined(self, da_r: Float[Array, "batch n m"], da_z: Float[Array, "batch n m"]) -> Array:
+    def joined(
+        self, da_r: Float[Array, "batch n *columns"], da_z: Float[Array, "batch n *columns"]
+    ) -> Float[Array, "batch gaterows *columns"]:
         """Derivatives by the gates' rows, from those by the parts they play."""
         return da_r + da_z if self.shared else np.concatenate([da_r, da_z], axis=1)
 
