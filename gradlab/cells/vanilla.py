@@ -160,13 +160,16 @@ class VanillaCell:
 
     def drive(self, inputs: Float[Array, "*steps features"]) -> Float[Array, "*steps n"]:
         """W_xh x_t + b_h, for all steps in one product."""
-        return np.asarray(inputs @ self.W_xh.T + self.b_h)
+        flat = inputs.reshape(-1, self.input_size) @ self.W_xh.T
+        flat += np.asarray(self.b_h)
+        return np.asarray(flat.reshape(*inputs.shape[:-1], self.hidden_size))
 
     def advance(
         self, drive: Float[Array, "batch n"], state: Float[Array, "batch n"]
     ) -> tuple[Float[Array, "batch n"], Float[Array, "batch n"]]:
         """Pre-activation and next state of one step."""
-        z = drive + state @ self.W_hh.T
+        z = state @ self.W_hh.T
+        z += drive
         return z, self.phi.function(z).astype(self.dtype, copy=False)
 
     def step(

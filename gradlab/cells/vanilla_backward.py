@@ -57,15 +57,16 @@ def _sweep(
 ) -> tuple[Float[Array, "time batch n"], Float[Array, "times batch n"]]:
     """Derivatives of L with respect to the pre-activations and to the states."""
     steps, batch, n = z.shape
-    adjoints = np.zeros((steps + 1, batch, n), dtype=z.dtype)
-    adjoints[1:] = upstream
-    delta, pulled = np.empty_like(z), np.empty_like(z[0])
+    adjoints = np.empty((steps + 1, batch, n), dtype=z.dtype)
+    adjoints[0], adjoints[1:] = 0.0, upstream
+    delta, pulled, after = np.empty_like(z), np.empty_like(z[0]), adjoints[steps]
     block = max(1, BLOCK_BYTES // max(1, z[0].nbytes))
     for stop in range(steps, 0, -block):
-        start = max(0, stop - block)
-        slopes = phi.derivative(z[start:stop])
-        for t in range(stop - 1, start - 1, -1):
-            np.multiply(slopes[t - start], adjoints[t + 1], out=delta[t])
-            np.dot(delta[t], W_hh, out=pulled)
-            np.add(adjoints[t], pulled, out=adjoints[t])
+        backward = slice(stop - 1, stop - block - 1 if stop > block else None, -1)
+        slopes = phi.derivative(z[max(0, stop - block) : stop])[::-1]
+        for slope, own, before in zip(slopes, delta[backward], adjoints[backward], strict=True):
+            np.multiply(slope, after, out=own)
+            np.dot(own, W_hh, out=pulled)
+            np.add(before, pulled, out=before)
+            after = before
     return delta, close(adjoints)
