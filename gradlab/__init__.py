@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from gradlab.engine.losses import Readout as Readout
     from gradlab.engine.optimizers import OPTIMIZERS as OPTIMIZERS
     from gradlab.engine.optimizers import optimizer as optimizer
+    from gradlab.engine.readouts import load_readout as load_readout
+    from gradlab.engine.readouts import read_targets as read_targets
     from gradlab.engine.rollout import rollout as rollout
     from gradlab.engine.rollout import rollout_network as rollout_network
     from gradlab.engine.scenarios import scenario as scenario
@@ -78,14 +80,14 @@ if TYPE_CHECKING:
     from gradlab.linalg import spectral_radius as spectral_radius
     from gradlab.records.backward import Gradients as Gradients
     from gradlab.records.clipping import ClipAudit as ClipAudit
+    from gradlab.records.comparison import Comparison as Comparison
     from gradlab.records.dynamics import GradientDynamics as GradientDynamics
     from gradlab.records.gradients import GradientProfile as GradientProfile
-    from gradlab.records.comparison import Comparison as Comparison
     from gradlab.records.jacobians import JacobianProfile as JacobianProfile
     from gradlab.records.trajectory import Trajectory as Trajectory
+    from gradlab.storage.comparisons import save_comparison as save_comparison
     from gradlab.storage.folder import refuse_to_overwrite as refuse_to_overwrite
     from gradlab.storage.runs import load_run as load_run
-    from gradlab.storage.comparisons import save_comparison as save_comparison
     from gradlab.storage.runs import save as save
     from gradlab.storage.runs import save_sweep as save_sweep
     from gradlab.sweeps import grid as grid
@@ -111,16 +113,16 @@ _ROOMS = {
     "gradlab.cells.gru": ("GRUCell",),
     "gradlab.cells.initializers": ("RECURRENT", "scale_to_gamma", "scale_to_radius"),
     "gradlab.cells.joint": ("JointCell",),
+    "gradlab.cells.kinds": ("CELLS",),
     "gradlab.cells.leaky": ("LeakyCell",),
     "gradlab.cells.lstm": ("LSTMCell",),
-    "gradlab.cells.kinds": ("CELLS",),
     "gradlab.cells.minimal_gated": ("MinimalGatedCell",),
     "gradlab.cells.stack": ("Network", "Recurrence"),
     "gradlab.cells.vanilla": ("VanillaCell",),
     "gradlab.checkpoints": ("load",),
+    "gradlab.comparison": ("compare", "compare_cells"),
     "gradlab.dynamics": ("analyze", "inspect"),
     "gradlab.engine.bptt": ("bptt",),
-    "gradlab.comparison": ("compare", "compare_cells"),
     "gradlab.engine.clipping": (
         "clip_audit",
         "clip_by_norm",
@@ -129,6 +131,7 @@ _ROOMS = {
     ),
     "gradlab.engine.losses": ("Readout",),
     "gradlab.engine.optimizers": ("OPTIMIZERS", "optimizer"),
+    "gradlab.engine.readouts": ("load_readout", "read_targets"),
     "gradlab.engine.rollout": ("rollout", "rollout_network"),
     "gradlab.engine.scenarios": ("scenario", "scenario_names"),
     "gradlab.engine.sequences": ("Sequences", "read_sequences"),
@@ -154,15 +157,15 @@ _ROOMS = {
     "gradlab.linalg": ("spectral_norm", "spectral_radius"),
     "gradlab.records.backward": ("Gradients",),
     "gradlab.records.clipping": ("ClipAudit",),
+    "gradlab.records.comparison": ("Comparison",),
     "gradlab.records.dynamics": ("GradientDynamics",),
     "gradlab.records.gradients": ("GradientProfile",),
     "gradlab.records.jacobians": ("JacobianProfile",),
-    "gradlab.records.comparison": ("Comparison",),
     "gradlab.records.trajectory": ("Trajectory",),
+    "gradlab.storage.comparisons": ("save_comparison",),
     "gradlab.storage.folder": ("refuse_to_overwrite",),
     "gradlab.storage.runs": ("load_run", "save", "save_sweep"),
     "gradlab.sweeps": ("grid", "sweep"),
-    "gradlab.storage.comparisons": ("save_comparison",),
     "gradlab.trainings": ("Training", "train"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

@@ -8,10 +8,13 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from jaxtyping import Float, Int
+import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from gradlab.analysis.bounds import bound_ladder
+from gradlab.analysis.gates import gate_dynamics
 from gradlab.analysis.jacobians import Anchors, end_times, jacobian_profile
+from gradlab.analysis.objective import Objective, ObjectiveGradient, objective_gradient
 from gradlab.analysis.precision import precision_horizon
 from gradlab.analysis.regime import regime
 from gradlab.analysis.saturation import saturation
@@ -19,6 +22,7 @@ from gradlab.analysis.spectrum import spectral_summary
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell
 from gradlab.cells.stack import Network, Recurrence
+from gradlab.engine.losses import Readout
 from gradlab.engine.rollout import rollout_network
 from gradlab.errors import SettingError
 from gradlab.linalg import single_threaded_blas
@@ -30,6 +34,7 @@ from gradlab.records.dynamics import (
     RecurrenceDynamics,
     spectrum_summary,
 )
+from gradlab.records.gradients import GradientProfile
 from gradlab.records.strict import strict as strict_json
 from gradlab.records.trajectory import Trajectory
 
@@ -52,6 +57,10 @@ def analyze(
     network: Network | Cell,
     inputs: Float[Array, "time batch features"],
     *,
+    targets: Array | None = None,
+    readout: Readout | None = None,
+    mask: Bool[Array, "time batch"] | None = None,
+    at: str | None = None,
     initial_state: Mapping[str, Array] | Array | None = None,
     lengths: Int[Array, " batch"] | None = None,
     anchors: Anchors = "auto",
@@ -73,6 +82,11 @@ def analyze(
         A network, or a single cell.
     inputs
         Time-major sequences.
+    targets, readout
+        With both, the gradient of the loss is taken apart at every recurrence that it reaches, see
+        `gradient_profile`; ``RecurrenceDynamics.gradient`` is None without.
+    mask, at
+        Steps with a loss: True in ``mask`` (time, batch), or ``at="last"``; all if None.
     initial_state
         By the recurrence's name, or one array for a single cell; zeros if None.
     lengths
@@ -100,7 +114,7 @@ def analyze(
     Raises
     ------
     GradlabError
-        If the inputs do not fit the network or a setting is out of range.
+        If inputs, targets or readout do not fit the network, or a setting is out of range.
     """
     started = datetime.now(UTC)
     whole = network if isinstance(network, Network) else Network.of(network)
@@ -111,23 +125,28 @@ def analyze(
         strict=strict,
         block=block,
     )
+    objective = Objective.of(readout, targets, mask=mask, at=at)
     states = _states_by_name(whole, initial_state)
     with single_threaded_blas():
         runs = rollout_network(whole, inputs, initial_state=states, lengths=lengths)
+        gradient = _gradient(whole, runs, objective)
         measured = {
-            entry.name: _measure(entry, runs[entry.name], settings)
+            entry.name: _measure(
+                entry, runs[entry.name], settings, gradient.profiles.get(entry.name)
+            )
             for entry in whole.recurrences
             if entry.name in runs
         }
     first = next(iter(runs.values()))
+    given = (*whole.assumptions, *assumptions)
     return GradientDynamics(
         recurrences=measured,
         sequences=_sequences(first, description, synthetic),
-        assumptions=(*whole.assumptions, *assumptions, *_left_out(whole, runs)),
+        assumptions=(*given, *_left_out(whole, runs), *gradient.assumptions),
         provenance=provenance(
-            weights=_weights(whole),
-            inputs={"inputs": first.inputs, "lengths": first.lengths},
-            settings=asdict(settings),
+            weights=_weights(whole, objective),
+            inputs=_data(first, objective),
+            settings=asdict(settings) | ({"objective": objective.settings} if objective else {}),
             seed=seed,
             dtype=str(first.states.dtype),
             source=source or whole.source or None,
@@ -180,7 +199,20 @@ def automatic_anchors(lengths: Int[Array, " batch"], n: int, max_lag: int | None
     return "all" if count >= longest else count
 
 
-def _measure(entry: Recurrence, run: Trajectory, settings: AnalysisSettings) -> RecurrenceDynamics:
+def _gradient(
+    network: Network, runs: Mapping[str, Trajectory], objective: Objective | None
+) -> ObjectiveGradient:
+    if objective is None:
+        return ObjectiveGradient(profiles={})
+    return objective_gradient(network, runs, objective)
+
+
+def _measure(
+    entry: Recurrence,
+    run: Trajectory,
+    settings: AnalysisSettings,
+    gradient: GradientProfile | None,
+) -> RecurrenceDynamics:
     cell = entry.cell
     anchors = _anchors(settings, run, cell.state_size)
     profile = jacobian_profile(cell, run, max_lag=settings.max_lag, anchors=anchors)
@@ -200,6 +232,8 @@ def _measure(entry: Recurrence, run: Trajectory, settings: AnalysisSettings) -> 
         step_log_norm=one_step.log_norm,
         regime=verdict,
         horizon=precision_horizon(groups.lag, median, verdict.rate, verdict.intercept),
+        gates=gate_dynamics(cell, run) if cell.carry(run) else None,
+        gradient=gradient,
     )
 
 
@@ -249,12 +283,23 @@ def _left_out(network: Network, runs: Mapping[str, Trajectory]) -> list[str]:
     ]
 
 
-def _weights(network: Network) -> dict[str, Array]:
-    return {
+def _weights(network: Network, objective: Objective | None) -> dict[str, Array]:
+    recurrent = {
         f"{entry.name}.{name}": array
         for entry in network.recurrences
         for name, array in entry.cell.parameters.items()
     }
+    read = {} if objective is None else objective.readout.parameters
+    return recurrent | {f"readout.{name}": array for name, array in read.items()}
+
+
+def _data(run: Trajectory, objective: Objective | None) -> dict[str, Array]:
+    """Arrays that a run was made of, beside the weights."""
+    data = {"inputs": run.inputs, "lengths": run.lengths}
+    if objective is None:
+        return data
+    mask = {} if objective.mask is None else {"mask": np.asarray(objective.mask)}
+    return data | {"targets": objective.targets} | mask
 
 
 def _states_by_name(

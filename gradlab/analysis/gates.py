@@ -17,7 +17,7 @@ from gradlab.arrays import Array
 from gradlab.cells.base import Cell
 from gradlab.errors import SettingError
 from gradlab.linalg import log, rescale
-from gradlab.records.gates import CarryGate, GateDynamics
+from gradlab.records.gates import CarryGate, GateDynamics, GateValues
 from gradlab.records.lags import LagGroups
 from gradlab.records.trajectory import Trajectory
 
@@ -36,7 +36,8 @@ def gate_dynamics(cell: Cell, trajectory: Trajectory) -> GateDynamics:
     -------
     dynamics
         ``carry`` by gate: f of an LSTM, the kept share of a GRU or minimal gated unit, the constant
-        1 - a of a leaky layer. ``shares`` by part of the state: h and c of an LSTM.
+        1 - a of a leaky layer. ``shares`` by part of the state: h and c of an LSTM. ``values`` by
+        gate, candidates among them.
 
     Notes
     -----
@@ -48,10 +49,11 @@ def gate_dynamics(cell: Cell, trajectory: Trajectory) -> GateDynamics:
         carry={name: _carry_gate(values, trajectory) for name, values in carried.items()},
         lag=lag,
         shares=shares,
+        values=_values(cell, trajectory),
     )
 
 
-def forget_bias_for_half_life(steps: float) -> float:
+def forget_bias_for_half_life(steps: float | int) -> float:
     r"""Forget bias with which an undisturbed cell state halves in the given number of steps.
 
     Parameters
@@ -75,7 +77,7 @@ def forget_bias_for_half_life(steps: float) -> float:
     return -rate - math.log(-math.expm1(-rate))
 
 
-def half_life_of_forget_bias(bias: float) -> float:
+def half_life_of_forget_bias(bias: float | int) -> float:
     r"""Steps in which an undisturbed cell state halves, :math:`\ln 2 / -\ln \sigma(b)`.
 
     Parameters
@@ -107,6 +109,28 @@ def _carry_gate(values: Float[Array, "time batch n"], trajectory: Trajectory) ->
         log_norm=groups.quantile(stacked.max(axis=1), 0.5),
         log_median=by_unit.quantile(stacked.ravel(), 0.5),
     )
+
+
+def _values(cell: Cell, trajectory: Trajectory) -> dict[str, GateValues]:
+    """Distribution over units of every gate; nothing for cells without gates."""
+    if "W_hh" in cell.recurrent_matrices():
+        return {}
+    sequence, t = np.nonzero(trajectory.valid.T)
+    gates = {
+        name: part.value[t, sequence].astype(np.float64)
+        for name, part in cell.nonlinearities(trajectory).items()
+    }
+    quantiles = {name: np.quantile(gate, (0.05, 0.95), axis=1) for name, gate in gates.items()}
+    return {
+        name: GateValues(
+            sequence=sequence,
+            t=t + 1,
+            mean=gate.mean(axis=1),
+            q05=quantiles[name][0],
+            q95=quantiles[name][1],
+        )
+        for name, gate in gates.items()
+    }
 
 
 def _shares(cell: Cell, trajectory: Trajectory) -> tuple[Int[Array, " lags"], dict[str, Array]]:

@@ -33,6 +33,8 @@ class Readout:
         (``batch``) or the number of chosen steps in all sequences (``steps``).
     dtype
         Type of the weights, float64 or float32.
+    source
+        Where the weights came from, for people.
 
     Raises
     ------
@@ -49,6 +51,7 @@ class Readout:
     loss: str = "cross_entropy"
     average: str = "none"
     dtype: str = "float64"
+    source: str = ""
 
     def __post_init__(self) -> None:
         """Check names, shapes and entries; make the arrays read-only."""
@@ -131,8 +134,9 @@ def loss_terms(
         What the readout reads at every step.
     targets
         For cross entropy, classes (time, batch); for the squared error, reals
-        (time, batch, outputs). Without the time axis where one step a sequence is chosen. Entries
-        at steps that are not chosen are never read.
+        (time, batch, outputs). Without the time axis where one step a sequence is chosen, and
+        without the batch axis for a single sequence. Entries at steps that are not chosen are
+        never read.
     chosen
         Steps with a loss, see `chosen_steps`.
 
@@ -234,13 +238,16 @@ def _chosen_targets(readout: Readout, targets: Array, chosen: Bool[Array, "time 
     targets = np.asarray(targets)
     classes = readout.loss == "cross_entropy"
     wanted = chosen.shape if classes else (*chosen.shape, readout.output_size)
+    if chosen.shape[1] == 1 and targets.shape == (wanted[0], *wanted[2:]):
+        targets = targets[:, None]
     if targets.shape == wanted[1:] and (chosen.sum(axis=0) == 1).all():
         targets = np.broadcast_to(targets, wanted)
     kinds = "integers" if classes else "reals"
     if targets.shape != wanted or targets.dtype.kind not in ("iu" if classes else "biuf"):
+        hint = "; one target a sequence goes with at = last" if targets.shape == wanted[1:] else ""
         raise ShapeError(
             f"targets have shape {targets.shape} of {targets.dtype}: expected {kinds} of shape "
-            f"{wanted} for {readout.loss}"
+            f"{wanted} for {readout.loss}{hint}"
         )
     picked = targets[chosen]
     if classes:

@@ -12,6 +12,8 @@ from jaxtyping import Float, Int
 from gradlab.arrays import Array, read_only
 from gradlab.errors import SettingError, unknown_name
 from gradlab.records.frames import frame, stack_frames
+from gradlab.records.gates import GateDynamics
+from gradlab.records.gradients import GradientProfile
 from gradlab.records.horizon import PrecisionHorizon
 from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
@@ -55,6 +57,8 @@ class RecurrenceDynamics:
     step_log_norm: Float[Array, " steps"]  # ln‖J_t‖, by sequence and then time
     regime: Regime
     horizon: PrecisionHorizon
+    gates: GateDynamics | None = None  # of cells that carry their state on
+    gradient: GradientProfile | None = None  # with targets, where the loss reads this recurrence
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -94,6 +98,19 @@ class RecurrenceDynamics:
         gates = len(self.saturation.gates)
         return table.assign(log_jacobian_norm=np.tile(self.step_log_norm, gates))
 
+    def paths(self) -> pd.DataFrame | None:
+        """Columns of ``paths.csv`` but the recurrence; None for cells without a direct path."""
+        if self.gates is None:
+            return None
+        groups = self.jacobians.groups
+        median = groups.quantile(self.jacobians.log_norm, 0.5)
+        measured = frame(quantity="log_norm", name="measured", lag=groups.lag, value=median)
+        return stack_frames([self.gates.to_frame(), measured])
+
+    def gate_values(self) -> pd.DataFrame | None:
+        """Columns of ``gates.csv`` but the recurrence; None for cells without gates."""
+        return None if self.gates is None else self.gates.values_frame()
+
     def summary(self) -> dict[str, Any]:
         """Entry of ``summary.json``."""
         described = self.description
@@ -107,11 +124,13 @@ class RecurrenceDynamics:
             "input_size": described.input_size,
             "state_size": described.state_size,
             **spectrum_summary(self.spectrum),
+            **_gates_summary(self.spectrum, self.saturation, self.gates),
             "saturated_share": self.saturation.saturated_share,
             "saturation": _saturation_summary(self.saturation),
             "regime": self.regime.to_summary(),
             "horizon": self.horizon.to_summary(),
             "slack": dict(self.last_ladder.slack()),
+            "gradient": None if self.gradient is None else self.gradient.to_summary(),
             "lyapunov": None,
         }
 
@@ -186,6 +205,23 @@ def _gate_summary(name: str, gate: MatrixSpectrum) -> dict[str, Any]:
     if name.rpartition(".")[2] == STACK:
         entry["note"] = "not a bound for gated cells"
     return entry
+
+
+def _gates_summary(
+    spectrum: SpectralSummary, saturation: SaturationProfile, dynamics: GateDynamics | None
+) -> dict[str, Any]:
+    """What was measured of every gate, beside its spectrum; empty for cells without gates."""
+    if dynamics is None:
+        return {}
+    unknown = {"sigma_max": None, "spectral_radius": None}
+    known = {name: _gate_summary(name, gate) for name, gate in spectrum.gates.items()}
+    ends = {name: _ends(saturation.gates[name]) for name in dynamics.values}
+    measured = dynamics.to_summary()
+    gates = {
+        name: known.get(name, unknown) | ends.get(name, {}) | measured["carry"].get(name, {})
+        for name in dict.fromkeys((*known, *ends, *measured["carry"]))
+    }
+    return {"gates": gates, "state_shares": measured["shares"]}
 
 
 def _saturation_summary(profile: SaturationProfile) -> dict[str, Any]:

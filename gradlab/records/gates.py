@@ -15,6 +15,8 @@ from gradlab.records.frames import frame, stack_frames
 if TYPE_CHECKING:
     import pandas as pd
 
+VALUE_COLUMNS = ("mean", "q05", "q95")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CarryGate:
@@ -50,8 +52,24 @@ class CarryGate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GateValues:
+    """Values of one gate or candidate at every valid step, by sequence and then time."""
+
+    sequence: Int[Array, " steps"]
+    t: Int[Array, " steps"]
+    mean: Float[Array, " steps"]  # over units, as are the quantiles
+    q05: Float[Array, " steps"]
+    q95: Float[Array, " steps"]
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        for name in ("sequence", "t", *VALUE_COLUMNS):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GateDynamics:
-    """Direct paths by gate, and where in the state the gradient flows.
+    """Direct paths by gate, where in the state the gradient flows, and what the gates did.
 
     ``shares`` splits the squared Frobenius norm of ∂h_T/∂s_k, T each sequence's last step, over the
     parts of s_k: the mean square of dL/ds_k over all directions of dL/dh_T. The parts add up to 1
@@ -61,10 +79,12 @@ class GateDynamics:
     carry: Mapping[str, CarryGate]  # empty for cells without a direct path
     lag: Int[Array, " lags"]
     shares: Mapping[str, Float[Array, " lags"]]  # by part of the state, mean over sequences
+    values: Mapping[str, GateValues]  # by gate; empty for cells without gates
 
     def __post_init__(self) -> None:
         """Freeze arrays and mappings."""
-        object.__setattr__(self, "carry", dict(self.carry))
+        for name in ("carry", "values"):
+            object.__setattr__(self, name, dict(getattr(self, name)))
         object.__setattr__(self, "lag", read_only(self.lag))
         shares = {name: read_only(values) for name, values in self.shares.items()}
         object.__setattr__(self, "shares", shares)
@@ -81,6 +101,19 @@ class GateDynamics:
             for name, values in self.shares.items()
         ]
         return stack_frames(parts)
+
+    def values_frame(self) -> pd.DataFrame | None:
+        """Columns of ``gates.csv`` but the recurrence; None without gates."""
+        parts = [
+            frame(
+                sequence=values.sequence,
+                t=values.t,
+                gate=name,
+                **{column: getattr(values, column) for column in VALUE_COLUMNS},
+            )
+            for name, values in self.values.items()
+        ]
+        return stack_frames(parts) if parts else None
 
     def to_summary(self) -> dict[str, Any]:
         """Half-lives by gate, and the shares at the first and at the longest lag."""

@@ -82,12 +82,17 @@ class GradientProfile:
         reached = np.flatnonzero(self.cumulative_share >= share * (1.0 - 1e-12))
         return int(self.groups.lag[reached[0]]) if len(reached) else None
 
-    def summary(self) -> dict[str, Any]:
-        """The numbers for people: lags that hold 50, 90 and 99 %, cancellation, norms in nats."""
-        held = {f"lag_{100.0 * share:g}pct": self.lag_holding(share) for share in HELD}
+    def to_summary(self) -> dict[str, Any]:
+        """Entry ``gradient`` of ``summary.json``: lags that hold 50, 90 and 99 %, and norms.
+
+        ``log_`` norms are in nats; ``total_norm`` is infinite where it leaves float64.
+        """
+        with np.errstate(over="ignore"):
+            total_norm = float(np.exp(self.log_total_norm))
         return {
-            **held,
+            **{f"lag_{100.0 * share:g}": self.lag_holding(share) for share in HELD},
             "cancellation_ratio": self.cancellation_ratio,
+            "total_norm": total_norm,
             "log_total_norm": self.log_total_norm,
             "log_sum_of_norms": self.log_sum_of_norms,
         }

@@ -13,6 +13,8 @@ import numpy as np
 from gradlab.arrays import Array, close
 from gradlab.errors import RunFolderError
 from gradlab.records.dynamics import GradientDynamics, RecurrenceDescription, RecurrenceDynamics
+from gradlab.records.gates import CarryGate, GateDynamics, GateValues
+from gradlab.records.gradients import GradientProfile
 from gradlab.records.horizon import PrecisionHorizon
 from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
@@ -25,8 +27,12 @@ RECORDS: dict[str, type] = {
     record.__name__: record
     for record in (
         BoundLadder,
+        CarryGate,
+        GateDynamics,
         GateSaturation,
+        GateValues,
         GradientDynamics,
+        GradientProfile,
         JacobianProfile,
         MatrixSpectrum,
         PrecisionHorizon,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradlab.errors import RunFolderError
 from gradlab.provenance import machine_facts
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ARCHIVE = "records.npz"
+PAIRS_ROWS = 200_000  # of gradient_pairs.csv: about 20 megabytes
+
+Table: TypeAlias = "Callable[[RecurrenceDynamics], pd.DataFrame | None]"
 
 
 def save(
@@ -37,7 +40,9 @@ def save(
     folder
         To be made. Its parents are made too.
     pairs
-        Whether to write ``pairs.csv``, one row a pair (t, k).
+        Whether to write ``pairs.csv``, one row a pair (t, k), and with a gradient
+        ``gradient_pairs.csv``, one row a term: of whole sequences, from the first on, as far as
+        `PAIRS_ROWS` reach, and of one at least.
     force
         Whether an older run in its place may be replaced.
     argv
@@ -47,8 +52,9 @@ def save(
     -------
     folder
         Holding manifest.json, summary.json, lag_profile.csv, ladder.csv, steps.csv, spectrum.csv,
-        records.npz and, on request, pairs.csv. Equal results give equal bytes in all of them but
-        the manifest and the records, which hold the time of the run.
+        records.npz and, on request, pairs.csv; with gated cells gates.csv, with cells that carry
+        their state on paths.csv, with targets gradient.csv. Equal results give equal bytes in all
+        of them but the manifest and the records, which hold the time of the run.
 
     Raises
     ------
@@ -59,7 +65,9 @@ def save(
     with new_folder(folder, force=force) as temporary:
         write_csv(dynamics.to_frame(), temporary / "lag_profile.csv")
         for name, table in _tables(pairs).items():
-            write_csv(_all(dynamics, table), temporary / f"{name}.csv")
+            rows = _all(dynamics, table)
+            if rows is not None:
+                write_csv(rows, temporary / f"{name}.csv")
         write_json(dynamics.summary(), temporary / "summary.json")
         write_archive(dynamics, temporary / ARCHIVE)
         write_json(_manifest(dynamics, argv), temporary / "manifest.json")
@@ -112,22 +120,41 @@ def load_run(folder: Path | str) -> GradientDynamics:
     return read_archive(folder / ARCHIVE)
 
 
-def _tables(pairs: bool) -> dict[str, Any]:
-    tables: dict[str, Any] = {
+def _tables(pairs: bool) -> dict[str, Table]:
+    tables: dict[str, Table] = {
         "ladder": lambda entry: entry.last_ladder.to_frame(),
         "steps": RecurrenceDynamics.steps,
         "spectrum": lambda entry: entry.spectrum.to_frame(),
+        "gates": RecurrenceDynamics.gate_values,
+        "paths": RecurrenceDynamics.paths,
+        "gradient": _gradient,
     }
-    return tables | ({"pairs": RecurrenceDynamics.pairs} if pairs else {})
+    more: dict[str, Table] = {"pairs": RecurrenceDynamics.pairs, "gradient_pairs": _gradient_pairs}
+    return tables | (more if pairs else {})
 
 
-def _all(dynamics: GradientDynamics, table: Any) -> pd.DataFrame:
+def _gradient(entry: RecurrenceDynamics) -> pd.DataFrame | None:
+    return None if entry.gradient is None else entry.gradient.by_lag()
+
+
+def _gradient_pairs(entry: RecurrenceDynamics) -> pd.DataFrame | None:
+    if entry.gradient is None:
+        return None
+    table = entry.gradient.to_frame()
+    up_to = table.groupby("sequence").size().cumsum()
+    kept = up_to.index[(up_to <= PAIRS_ROWS) | (up_to.index == up_to.index.min())]
+    return table[table["sequence"].isin(kept)]
+
+
+def _all(dynamics: GradientDynamics, table: Table) -> pd.DataFrame | None:
+    """Rows of all recurrences that have any; None if none has."""
     parts = []
     for name, entry in dynamics.recurrences.items():
         part = table(entry)
-        part.insert(0, "recurrence", name)
-        parts.append(part)
-    return stack_frames(parts)
+        if part is not None:
+            part.insert(0, "recurrence", name)
+            parts.append(part)
+    return stack_frames(parts) if parts else None
 
 
 def _manifest(dynamics: GradientDynamics, argv: Sequence[str] | None) -> dict[str, Any]:

@@ -195,7 +195,7 @@ def test_shares_by_lag_add_up_to_one_and_are_ratios_of_sums_of_norms() -> None:
     for lag, share in zip(table["lag"], table["share"], strict=True):
         assert share == pytest.approx(norms[profile.lag == lag].sum() / norms.sum(), rel=1e-13)
     assert table["cumulative_share"].iloc[-1] == pytest.approx(1.0, rel=1e-14)
-    assert profile.summary()["lag_90pct"] == 2
+    assert profile.to_summary()["lag_90"] == 2
 
 
 def test_a_loss_that_is_met_exactly_has_zero_terms_and_undefined_shares() -> None:
