@@ -11,9 +11,9 @@ from gradlab.cells.lstm import LSTMCell
 
 # What the file does not say, by kind.
 ASSUMED = {
-    "lstm": "PyTorch's LSTM assumed: gates i, f, g, o in this order, logistic, with tanh",
-    "gru": "PyTorch's GRU assumed: gates r, z, n in this order, logistic, with tanh, the reset "
-    "after the product, z keeping the old state",
+    "lstm": "read as PyTorch's LSTM, with the gates i, f, g, o in this order, logistic, and tanh",
+    "gru": "read as PyTorch's GRU, with the gates r, z, n in this order, logistic, and tanh, the "
+    "reset after the product, z keeping the old state",
 }
 
 

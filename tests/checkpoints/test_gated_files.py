@@ -208,8 +208,8 @@ def test_two_biases_are_kept_apart(models: Path) -> None:
 
 def test_what_the_file_does_not_say_of_its_gates_is_said(models: Path) -> None:
     said = "\n".join(gl.load(models / "gru_2l_dataparallel.pt").assumptions)
-    assert "module.rnn.l0, module.rnn.l1: PyTorch's GRU assumed" in said
-    assert "the reset after the product, z keeping the old state" in said
+    assert "module.rnn.l0, module.rnn.l1: read as PyTorch's GRU" in said
+    assert "reset after the product, z keeping the old state" in said
     assert "gates i, f, g, o in this order" in "\n".join(gl.load(models / "lstm_1l.pt").assumptions)
     relu = gl.load(models / "lstm_1l.pt", nonlinearity="relu")
     assert relu.only().parameters["W_h"].shape == (20, 5)

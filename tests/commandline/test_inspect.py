@@ -45,6 +45,22 @@ def test_table_lists_every_recurrence_with_sizes_and_norms(gradlab: Run, model: 
     assert float(cells[6]) == pytest.approx(wanted, rel=1e-6)
 
 
+def test_gates_have_a_table_of_their_own(gradlab: Run, model: Model) -> None:
+    lines = gradlab("inspect", model("gru_1l.pt")).out.splitlines()
+    assert lines[2].split() == ["recurrence", "gate", "sigma_max", "spectral", "radius", "note"]
+    with np.load(model("gru_1l.oracle.npz"), allow_pickle=False) as stored:
+        sigma, radius = stored["sigma_gate_l0"], stored["rho_gate_l0"]
+    for row, gate in enumerate("rzn"):
+        name, found, *numbers = lines[3 + row].split()
+        assert (name, found) == ("l0", gate)
+        assert [float(x) for x in numbers] == pytest.approx([sigma[row], radius[row]], rel=1e-6)
+    assert lines[6].split()[:2] == ["l0", "stack"]
+    assert lines[6].endswith("-                not a bound for gated cells")
+    document = json.loads(gradlab("inspect", model("gru_1l.pt"), "--json").out)
+    assert document["recurrences"][0]["gamma_w"] is None
+    assert list(document["recurrences"][0]["gates"]) == ["r", "z", "n", "stack"]
+
+
 def test_same_weights_in_three_containers_give_the_same_document(
     gradlab: Run, model: Model
 ) -> None:

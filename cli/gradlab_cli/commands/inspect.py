@@ -23,6 +23,7 @@ COLUMNS = {
     "henrici": "Henrici",
     "condition_number": "condition",
 }
+GATE_COLUMNS = ("recurrence", "gate", "sigma_max", "spectral radius", "note")
 
 
 def inspect(
@@ -33,12 +34,29 @@ def inspect(
     document = gl.inspect(load(model, nonlinearity=nonlinearity))
     console.document(document)
     console.table(tuple(COLUMNS.values()), [_row(entry) for entry in document["recurrences"]])
+    gates = [row for entry in document["recurrences"] for row in _gate_rows(entry)]
+    if gates:
+        console.table(GATE_COLUMNS, gates)
     for assumption in document["assumptions"]:
         console.note(f"assumed: {assumption}")
 
 
 def _row(entry: dict[str, Any]) -> list[str]:
     return [cell(entry[key]) for key in COLUMNS]
+
+
+def _gate_rows(entry: dict[str, Any]) -> list[list[str]]:
+    """Norm and radius of every gate; no single matrix plays the part of W_hh."""
+    return [
+        [
+            entry["name"],
+            name,
+            cell(gate["sigma_max"]),
+            cell(gate["spectral_radius"]),
+            gate.get("note", ""),
+        ]
+        for name, gate in entry["gates"].items()
+    ]
 
 
 def cell(value: object) -> str:
