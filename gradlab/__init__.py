@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from gradlab.engine.synthetic import synthetic_sequences as synthetic_sequences
     from gradlab.engine.tasks import TASKS as TASKS
     from gradlab.engine.tasks import task as task
+    from gradlab.engine.training import Training as Training
     from gradlab.errors import AmbiguousModelError as AmbiguousModelError
     from gradlab.errors import DivergenceError as DivergenceError
     from gradlab.errors import GradlabError as GradlabError
@@ -90,9 +91,11 @@ if TYPE_CHECKING:
     from gradlab.storage.runs import load_run as load_run
     from gradlab.storage.runs import save as save
     from gradlab.storage.runs import save_sweep as save_sweep
+    from gradlab.storage.trainings import claim_training as claim_training
+    from gradlab.storage.trainings import finish_training as finish_training
+    from gradlab.storage.trainings import save_training as save_training
     from gradlab.sweeps import grid as grid
     from gradlab.sweeps import sweep as sweep
-    from gradlab.trainings import Training as Training
     from gradlab.trainings import train as train
 
 _ROOMS = {
@@ -137,6 +140,7 @@ _ROOMS = {
     "gradlab.engine.sequences": ("Sequences", "read_sequences"),
     "gradlab.engine.synthetic": ("synthetic_sequences",),
     "gradlab.engine.tasks": ("TASKS", "task"),
+    "gradlab.engine.training": ("Training",),
     "gradlab.errors": (
         "AmbiguousModelError",
         "DivergenceError",
@@ -165,8 +169,9 @@ _ROOMS = {
     "gradlab.storage.comparisons": ("save_comparison",),
     "gradlab.storage.folder": ("refuse_to_overwrite",),
     "gradlab.storage.runs": ("load_run", "save", "save_sweep"),
+    "gradlab.storage.trainings": ("claim_training", "finish_training", "save_training"),
     "gradlab.sweeps": ("grid", "sweep"),
-    "gradlab.trainings": ("Training", "train"),
+    "gradlab.trainings": ("train",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,16 @@ from gradlab.engine.batches import Batch, Task
 from gradlab.engine.losses import Readout
 from gradlab.engine.optimizers import Adam, Optimizer
 from gradlab.engine.rollout import rollout
-from gradlab.engine.training import StepOutcome, TrainingRun, TrainingSettings, evaluate
+from gradlab.engine.training import (
+    StepOutcome,
+    Training,
+    TrainingRun,
+    TrainingSettings,
+    evaluate,
+)
 from gradlab.errors import DivergenceError, RunFolderError, SettingError
 from gradlab.linalg import single_threaded_blas, spectral_radius
 from gradlab.provenance import sha256
-from gradlab.records.clipping import ClipAudit
 from gradlab.records.training import COLUMNS, TrainingLog
 from gradlab.storage.checkpoint import read_checkpoint, write_checkpoint
 
@@ -35,18 +39,6 @@ PROBE_SIZE = 4  # sequences along which Jacobians are multiplied
 TEST_SIZE = 200  # sequences of the test loss
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Training:
-    """A network that was trained, and what was measured on the way."""
-
-    cell: Cell
-    readout: Readout
-    steps: int
-    log: TrainingLog
-    clipping: ClipAudit
-    settings: Mapping[str, Any]  # as resolved; what a checkpoint must agree with
 
 
 def train(

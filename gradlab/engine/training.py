@@ -21,6 +21,8 @@ from gradlab.engine.optimizers import Optimizer
 from gradlab.engine.regularizer import carry_penalty
 from gradlab.engine.rollout import rollout
 from gradlab.errors import SettingError
+from gradlab.records.clipping import ClipAudit
+from gradlab.records.training import TrainingLog
 
 CELL, READOUT, OPTIMIZER, CLIP = "cell.", "readout.", "optimizer.", "clip."
 
@@ -58,6 +60,18 @@ class StepOutcome:
     gradient_norm: float  # before clipping; nan for a step that was skipped
     clipped_norm: float
     clipped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Training:
+    """A network that was trained, and what was measured on the way."""
+
+    cell: Cell
+    readout: Readout
+    steps: int
+    log: TrainingLog
+    clipping: ClipAudit
+    settings: Mapping[str, Any]  # as resolved; what a checkpoint must agree with
 
 
 class TrainingRun:

@@ -22,11 +22,11 @@ from gradlab.engine.losses import Readout
 from gradlab.engine.optimizers import SGD, Adam
 from gradlab.engine.regularizer import carry_penalty
 from gradlab.engine.rollout import rollout
-from gradlab.engine.training import StepOutcome, TrainingRun, TrainingSettings
+from gradlab.engine.training import StepOutcome, Training, TrainingRun, TrainingSettings
 from gradlab.errors import NonFiniteError, OutputError, RunFolderError, SettingError
 from gradlab.records.training import COLUMNS
 from gradlab.storage.checkpoint import read_checkpoint, write_checkpoint
-from gradlab.trainings import Training, train
+from gradlab.trainings import train
 
 ECHO = gl.task("echo", length=12, delay=2)
 
@@ -304,3 +304,44 @@ def test_settings_and_cells_that_do_not_fit_are_refused() -> None:
     for settings in ({"every": 0}, {"batch_size": 0}, {"omega": -1.0}, {"clip": 0.0}):
         with pytest.raises(SettingError, match="expected"):
             train(ECHO, vanilla(), steps=1, seed=0, **settings)
+
+
+def test_a_folder_is_unfinished_until_it_is_finished_and_then_complete(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "training"
+    path = gl.claim_training(folder)
+    assert (folder / "INCOMPLETE").is_file()
+    result = train(ECHO, gru(), steps=4, seed=0, every=2, batch_size=2, checkpoint=path)
+    assert gl.claim_training(folder) == path
+    assert path.is_file()
+    gl.save_training(result, folder, argv=["gradlab", "train"])
+    gl.finish_training(folder)
+    names = {entry.name for entry in folder.iterdir()}
+    assert names == {"training.csv", "clipping.csv", "weights.npz", "manifest.json"}
+    with pytest.raises(OutputError, match="--force"):
+        gl.claim_training(folder)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["kind"] == "training"
+    assert manifest["settings"]["task"] == {"name": "echo", "length": 12, "delay": 2}
+    assert manifest["clipping"]["steps"] == 4
+    text = (folder / "training.csv").read_text(encoding="utf-8").splitlines()
+    assert text[0] == ",".join(COLUMNS)
+    assert [line.partition(",")[0] for line in text[1:]] == ["0", "2", "4"]
+    gl.claim_training(folder, force=True)
+    assert [entry.name for entry in folder.iterdir()] == ["INCOMPLETE"]
+
+
+@pytest.mark.parametrize("kind", ["rnn", "gru"])
+def test_saved_weights_are_a_model_file(tmp_path: Path, kind: str) -> None:
+    result = train(ECHO, vanilla() if kind == "rnn" else gru(), steps=2, seed=0, every=2)
+    gl.save_training(result, gl.claim_training(tmp_path / "t").parent)
+    loaded = gl.load(tmp_path / "t" / "weights.npz").only()
+    for name, array in result.cell.parameters.items():
+        np.testing.assert_array_equal(loaded.parameters[name], array)
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("kept", encoding="utf-8")
+    for force in (False, True):
+        with pytest.raises(OutputError):
+            gl.claim_training(tmp_path, force=force)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["mine.txt"]
