@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, get_type_hints
 
-from gradlab_cli.options import measurement, network, output, sequences
+from gradlab_cli.options import measurement, network, objective, output, sequences
 
 
 class Group(Protocol):
@@ -49,6 +49,16 @@ class SequenceOptions:
     batch: sequences.BatchOption = None
     input_std: sequences.InputStdOption = None
     initial_state: sequences.InitialStateOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossOptions:
+    """The loss whose gradient is taken apart."""
+
+    targets: objective.TargetsOption = None
+    readout: objective.ReadoutOption = None
+    loss: objective.LossOption = "cross_entropy"
+    at: objective.AtOption = "all"
 
 
 @dataclass(frozen=True, kw_only=True)

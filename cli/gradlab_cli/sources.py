@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import gradlab as gl
-from gradlab_cli.groups import MeasureOptions, RandomOptions, SequenceOptions, given, option_name
+from gradlab_cli.groups import (
+    LossOptions,
+    MeasureOptions,
+    RandomOptions,
+    SequenceOptions,
+    given,
+    option_name,
+)
+from gradlab_cli.objective import objective, refuse_targets
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +43,11 @@ class Subject:
 
 
 def measure(
-    source: str, random: RandomOptions, sequence: SequenceOptions, options: MeasureOptions
+    source: str,
+    random: RandomOptions,
+    sequence: SequenceOptions,
+    options: MeasureOptions,
+    loss: LossOptions,
 ) -> gl.GradientDynamics:
     """Measured dynamics of what SOURCE names.
 
@@ -43,7 +55,7 @@ def measure(
     ----------
     source
         Path of a model file, name of a scenario, or ``random``.
-    random, sequence, options
+    random, sequence, options, loss
         The command's options.
 
     Returns
@@ -59,6 +71,8 @@ def measure(
         If an option does not go with the source.
     """
     end_times = anchors(options.anchors)
+    if source == RANDOM or source in gl.scenario_names():
+        refuse_targets(loss, source)
     subject = resolve(source, random, sequence, options)
     return gl.analyze(
         subject.network,
@@ -75,6 +89,7 @@ def measure(
         description=subject.sequences.description,
         synthetic=subject.sequences.synthetic,
         assumptions=subject.sequences.assumptions,
+        **objective(source, loss, options, batch_first=sequence.batch_first),
     )
 
 

@@ -54,6 +54,10 @@ def _evidence(entry: Mapping[str, Any]) -> Iterator[str]:
     yield _line("weights", _weights(entry))
     yield _line("reach", _reach(entry["horizon"]))
     yield from (_line(*exit_) for exit_ in _exits(entry["horizon"]))
+    if entry["gradient"]:
+        yield _line("gradient", _gradient(entry["gradient"]))
+    if half_lives := _half_lives(entry["gates"]):
+        yield _line("half-life", half_lives)
     yield _line("saturation", _saturation(entry["saturation"]))
     yield _line("bound slack", _slack(entry["slack"]))
     yield _line("sequences", _sequences(entry["sequences"]))
@@ -64,8 +68,12 @@ def _line(name: str, text: str) -> str:
 
 
 def _weights(entry: Mapping[str, Any]) -> str:
-    sigma, radius = _spelled(entry["gamma_w"]), _spelled(entry["spectral_radius"])
     sizes = f"N = {entry['hidden_size']}, D = {entry['input_size']}"
+    if entry["gamma_w"] is None:
+        norms = {name: gate["sigma_max"] for name, gate in entry["gates"].items()}
+        known = (f"{name} {_spelled(norm)}" for name, norm in norms.items() if norm is not None)
+        return f"{entry['cell']}, sigma_max by gate: {', '.join(known)} (no bound), {sizes}"
+    sigma, radius = _spelled(entry["gamma_w"]), _spelled(entry["spectral_radius"])
     return f"sigma_max {sigma}, spectral radius {radius}, {entry['activation']}, {sizes}"
 
 
@@ -87,6 +95,28 @@ def _exits(horizon: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         left = [f"{name} {_when(*both)}" for name, both in lags.items() if both != (None, None)]
         if left:
             yield way, ", ".join(left)
+
+
+def _gradient(gradient: Mapping[str, Any]) -> str:
+    lags = (f"{share} % within lag {_lag(gradient[f'lag_{share}'])}" for share in (50, 90, 99))
+    ratio = _spelled(gradient["cancellation_ratio"])
+    return f"{', '.join(lags)} (of its terms' norms); cancellation ratio {ratio}"
+
+
+def _lag(lag: int | None) -> str:
+    return "undefined" if lag is None else str(lag)
+
+
+def _half_lives(gates: Mapping[str, Any]) -> str:
+    """Half-lives of the gates that keep the old state; nothing where there is none."""
+    parts = []
+    for name, gate in gates.items():
+        if "half_life_median" in gate:
+            low, middle, high = (
+                _spelled(gate[f"half_life_{which}"]) for which in ("min", "median", "max")
+            )
+            parts.append(f"{name} {middle} steps (median; units from {low} to {high})")
+    return ", ".join(parts)
 
 
 def _when(measured: int | None, predicted: int | None) -> str:

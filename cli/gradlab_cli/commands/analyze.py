@@ -8,7 +8,13 @@ import typer
 
 import gradlab as gl
 from gradlab_cli.console import Console
-from gradlab_cli.groups import MeasureOptions, MessageOptions, RandomOptions, SequenceOptions
+from gradlab_cli.groups import (
+    LossOptions,
+    MeasureOptions,
+    MessageOptions,
+    RandomOptions,
+    SequenceOptions,
+)
 from gradlab_cli.options.network import SourceArgument
 from gradlab_cli.options.output import ForceOption, PairsOption, RunFolderOption
 from gradlab_cli.outputs import claim_folder
@@ -22,6 +28,7 @@ def analyze(
     sequence: SequenceOptions,
     random: RandomOptions,
     measurement: MeasureOptions,
+    loss: LossOptions,
     output: RunFolderOption = None,
     force: ForceOption = False,
     pairs: PairsOption = False,
@@ -34,7 +41,7 @@ def analyze(
     elif pairs:
         raise typer.BadParameter("is saved with --output, and there is none", param_hint="--pairs")
     with console.working("measuring"):
-        dynamics = measure(source, random, sequence, measurement)
+        dynamics = measure(source, random, sequence, measurement, loss)
     if output is not None:
         gl.save(dynamics, output, pairs=pairs, force=force, argv=sys.argv)
     summary = dynamics.summary()

@@ -12,6 +12,7 @@ import gradlab as gl
 from gradlab_cli.console import Console
 from gradlab_cli.groups import (
     Group,
+    LossOptions,
     MeasureOptions,
     MessageOptions,
     RandomOptions,
@@ -39,6 +40,7 @@ def report(
     sequence: SequenceOptions,
     random: RandomOptions,
     measurement: MeasureOptions,
+    loss: LossOptions,
     output: ReportFolderOption = None,
     force: ForceOption = False,
     pairs: ReportPairsOption = True,
@@ -47,13 +49,13 @@ def report(
     """Measure a scenario or a model and render it; render a saved run without measuring."""
     console = Console(as_json=messages.json, quiet=messages.quiet)
     if is_saved_run(source):
-        _refuse_settings(measurement, sequence, random)
+        _refuse_settings(measurement, sequence, random, loss)
         folder = _saved_run(Path(source), output, force=force)
     else:
         folder = _required(output)
         claim_folder(folder, force=force)
         with console.working("measuring"):
-            dynamics = measure(source, random, sequence, measurement)
+            dynamics = measure(source, random, sequence, measurement, loss)
         gl.save(dynamics, folder, pairs=pairs, force=force, argv=sys.argv)
     from gradlab_reports import write_report
 
