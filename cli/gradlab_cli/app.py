@@ -14,6 +14,7 @@ from gradlab_cli.commands.inspect import inspect
 from gradlab_cli.commands.plot import plot
 from gradlab_cli.commands.report import report
 from gradlab_cli.commands.sweep import sweep
+from gradlab_cli.commands.train import train
 from gradlab_cli.errors import complain, guarded, usage_line
 from gradlab_cli.groups import spread
 
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (inspect, analyze, sweep, report, plot):
+for command in (inspect, analyze, sweep, report, plot, train):
     app.command(command.__name__)(guarded(spread(command)))
 
 
