@@ -1,6 +1,6 @@
 """The norms of one trajectory's Jacobian products at every lag, against a floor and a peer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -64,3 +64,20 @@ def log_norms_by_svd(jacobians: Array) -> Array:
         product /= norm
         log_norms[index] = log_scale
     return log_norms
+
+
+def table(comparisons: Sequence[Comparison]) -> str:
+    """Markdown table, a comparison a row."""
+    rows = [
+        "| problem | floor, ms | peer / floor | norms / floor | whole / floor | norms / peer "
+        "| whole / peer | difference |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    rows += [
+        f"| {c.problem} | {1e3 * c.seconds['floor']:.2f} | {c.ratio('peer', 'floor'):.2f} "
+        f"| {c.ratio('norms', 'floor'):.2f} | {c.ratio('whole', 'floor'):.2f} "
+        f"| {c.ratio('norms', 'peer'):.2f} | {c.ratio('whole', 'peer'):.2f} "
+        f"| {c.difference:.1e} |"
+        for c in comparisons
+    ]
+    return "\n".join(rows)

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from benchmarks import jacobian_profile
+from benchmarks import engine, jacobian_profile
 from benchmarks.timing import Comparison
 
 FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "results.csv"
+BENCHMARKS = (jacobian_profile, engine)
 
 
 def machine() -> str:
@@ -19,23 +21,6 @@ def machine() -> str:
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     blas = ", ".join(f"{p['internal_api']} {p['version']} {p.get('architecture')}" for p in pools)
     return f"Python {platform.python_version()}, NumPy {np.__version__}, {blas}, one thread"
-
-
-def table(comparisons: Sequence[Comparison]) -> str:
-    """Markdown table, a comparison a row."""
-    rows = [
-        "| problem | floor, ms | peer / floor | norms / floor | whole / floor | norms / peer "
-        "| whole / peer | difference |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    rows += [
-        f"| {c.problem} | {1e3 * c.seconds['floor']:.2f} | {c.ratio('peer', 'floor'):.2f} "
-        f"| {c.ratio('norms', 'floor'):.2f} | {c.ratio('whole', 'floor'):.2f} "
-        f"| {c.ratio('norms', 'peer'):.2f} | {c.ratio('whole', 'peer'):.2f} "
-        f"| {c.difference:.1e} |"
-        for c in comparisons
-    ]
-    return "\n".join(rows)
 
 
 def write_csv(comparisons: Sequence[Comparison], path: Path) -> None:
@@ -53,11 +38,12 @@ def write_csv(comparisons: Sequence[Comparison], path: Path) -> None:
 def main() -> None:
     """Measure with one BLAS thread, print and write."""
     with threadpool_limits(limits=1):
-        comparisons = jacobian_profile.comparisons()
-        text = f"{machine()}\n\n{table(comparisons)}\n"
+        measured = {benchmark: benchmark.comparisons() for benchmark in BENCHMARKS}
+    tables = [benchmark.table(comparisons) for benchmark, comparisons in measured.items()]
+    text = "\n\n".join([machine(), *tables]) + "\n"
     print(text)
     (FOLDER / "results.md").write_text(text, encoding="utf-8")
-    write_csv(comparisons, FOLDER / "results.csv")
+    write_csv([each for comparisons in measured.values() for each in comparisons], RESULTS)
 
 
 if __name__ == "__main__":
