@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradlab.analysis.products import LOG_2, InverseProducts, NormQueue, ScaledProducts
+from gradlab.analysis.products import InverseProducts, NormQueue, ScaledProducts
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell, Linearization
 from gradlab.errors import SettingError
@@ -93,7 +93,8 @@ def end_times(length: int, anchors: Anchors) -> Int[Array, " ends"]:
     if anchors == "last":
         return np.array([length])
     if isinstance(anchors, int) and anchors >= 1:
-        return np.unique(np.ceil(np.arange(1, anchors + 1) * (length / anchors)).astype(np.int64))
+        count = min(anchors, length)
+        return -(-np.arange(1, count + 1) * length // count)
     if isinstance(anchors, str | int) or len(anchors) == 0 or min(anchors) < 1:
         raise SettingError(
             f"anchors {anchors!r}: expected 'all', 'last', a number >= 1 or end times >= 1"
@@ -182,11 +183,13 @@ class _Measurements:
         """Let the products P_{t,k} wait, with their inverses."""
         slots = np.searchsorted(self.ends, t)
         self.pairs.append((t, k))
-        self.norms.put(slots, products.transposed)
-        self.log_scale.append(products.exponent * LOG_2)
+        whole, log_scale = products.assembled()
+        self.norms.put(slots, whole)
+        self.log_scale.append(log_scale)
         if inverses is not None:
-            self.inverse_norms.put(slots, inverses.inverse)
-            self.inverse.append((inverses.log_scale, inverses.verdict))
+            whole, log_scale = inverses.assembled()
+            self.inverse_norms.put(slots, whole)
+            self.inverse.append((log_scale, inverses.verdict))
 
     def rows(self) -> Iterator[Float[Array, "columns pairs"]]:
         """Columns of the profile for all that wait."""
@@ -201,6 +204,8 @@ class _Measurements:
             columns[2], columns[3] = k, columns[1] - k
             columns[4], columns[5] = (scale + log_norm).ravel(), (scale + log_frobenius).ravel()
             columns[6] = np.where(np.isneginf(log_norm), -np.inf, low).ravel()
+            # Rounding may leave the smaller of two equal numbers a little above the larger.
+            columns[6] = np.minimum(columns[6], columns[4])
             yield columns
         self.pairs, self.log_scale, self.inverse = [], [], []
 

@@ -18,33 +18,48 @@ LOG_2 = float(np.log(2.0))
 EPSILON = float(np.finfo(np.float64).eps)
 # Estimated relative error of the inverses' product above which a value is called unresolved.
 RESOLUTION = 1e-6
+# An exponent below all others, and a shift that makes any column vanish beside the largest.
+LEAST, LEAST_SHIFT = -(2**62), -2000
 # Norms taken at a time: enough to make the calls cheap, few enough to stay in the cache.
 MATRICES, MATRIX_BYTES = 64, 1 << 20
 
 
 class ScaledProducts:
-    """P_{t,k} transposed, for several end times t: matrices of order one and powers of two."""
+    """P_{t,k} transposed, for several end times t: columns of order one and powers of two.
+
+    Column i belongs to unit i at time t. Columns are pulled back independently of each other, so
+    that each has an exponent of its own, and no unit's gradient is lost beside a larger one.
+    """
 
     def __init__(self, batch: int, n: int) -> None:
-        self.transposed = np.empty((batch, 0, n, n))
-        self.exponent = np.empty((batch, 0), dtype=np.int64)
+        self.columns = np.empty((batch, 0, n, n))
+        self.exponent = np.empty((batch, 0, n), dtype=np.int64)
 
     def renew(self, kept: Bool[Array, " ends"], *, begin: bool) -> None:
         """Leave the products not kept, and begin one more with the identity if asked to."""
-        self.transposed = _renewed(self.transposed, kept, begin)
+        self.columns = _renewed(self.columns, kept, begin)
         self.exponent = _renewed(self.exponent, kept, begin)
 
     def extend(self, step: LinearStep) -> None:
         """Multiply every product by the Jacobian of an earlier step."""
-        batch, count, n, _ = self.transposed.shape
-        side_by_side = self.transposed.transpose(0, 2, 1, 3).reshape(batch, n, count * n)
+        batch, count, n, _ = self.columns.shape
+        side_by_side = self.columns.transpose(0, 2, 1, 3).reshape(batch, n, count * n)
         pulled = step.apply_transpose(side_by_side).reshape(batch, n, count, n)
-        self.transposed, exponent = rescale(np.ascontiguousarray(pulled.transpose(0, 2, 1, 3)))
+        self.columns, exponent = _unit_columns(pulled.transpose(0, 2, 1, 3))
         self.exponent = self.exponent + exponent
+
+    def assembled(self) -> tuple[Float[Array, "batch ends n n"], Float[Array, "batch ends"]]:
+        """Matrices of order one, and the logarithms of their scales."""
+        present = self.columns.any(axis=2)
+        scale = np.where(present, self.exponent, LEAST).max(axis=2)
+        shift = np.maximum(self.exponent - scale[:, :, None], LEAST_SHIFT)
+        shift = np.where(present, shift, 0)
+        whole = self.columns * np.ldexp(1.0, shift)[:, :, None, :]
+        return whole, np.where(scale == LEAST, 0, scale) * LOG_2
 
 
 class InverseProducts:
-    """Inverses of several products that are extended by the same Jacobians.
+    """Inverses of several products that are extended by the same Jacobians, column by column.
 
     `verdict` is 0 where the inverse tells the smallest singular value; -inf once a step had a row
     or column of zeros (an exact rank loss); nan once the accumulated estimate n · eps · cond(J) of
@@ -53,8 +68,8 @@ class InverseProducts:
     """
 
     def __init__(self, batch: int, n: int) -> None:
-        self.inverse = np.empty((batch, 0, n, n))
-        self.log_scale = np.empty((batch, 0))
+        self.columns = np.empty((batch, 0, n, n))
+        self.log_scale = np.empty((batch, 0, n))
         self.error = np.empty((batch, 0))
         self.singular = np.empty((batch, 0), dtype=bool)
 
@@ -66,7 +81,7 @@ class InverseProducts:
 
     def renew(self, kept: Bool[Array, " ends"], *, begin: bool) -> None:
         """Leave the products not kept, and begin one more with the identity if asked to."""
-        for name in ("inverse", "log_scale", "error", "singular"):
+        for name in ("columns", "log_scale", "error", "singular"):
             setattr(self, name, _renewed(getattr(self, name), kept, begin))
 
     def extend(self, J: Float[Array, "batch n n"]) -> None:
@@ -76,13 +91,18 @@ class InverseProducts:
         B_inverse = np.linalg.inv(np.where(singular[:, None, None], np.eye(J.shape[-1]), B))
         shortest = log_rows.min(axis=1)
         weights = np.exp(shortest[:, None] - log_rows)
-        product = (B_inverse * weights[:, None, :])[:, None] @ self.inverse
-        self.inverse, exponent = rescale(product)
-        self.log_scale = self.log_scale + exponent * LOG_2 - shortest[:, None]
+        product = (B_inverse * weights[:, None, :])[:, None] @ self.columns
+        self.columns, exponent = _unit_columns(product)
+        self.log_scale = self.log_scale + exponent * LOG_2 - shortest[:, None, None]
         condition = np.linalg.norm(B, axis=(1, 2)) * np.linalg.norm(B_inverse, axis=(1, 2))
         step_error = np.where(singular, np.inf, J.shape[-1] * EPSILON * condition)
         self.error = self.error + step_error[:, None]
         self.singular = self.singular | lost[:, None]
+
+    def assembled(self) -> tuple[Float[Array, "batch ends n n"], Float[Array, "batch ends"]]:
+        """Matrices of order one, and the logarithms of their scales."""
+        scale = self.log_scale.max(axis=2)
+        return self.columns * np.exp(self.log_scale - scale[:, :, None])[:, :, None, :], scale
 
 
 class NormQueue:
@@ -134,6 +154,15 @@ def _renewed(array: Array, kept: Bool[Array, " ends"], begin: bool) -> Array:
     fresh = np.eye(array.shape[-1]) if array.ndim == 4 else np.zeros(())
     shape = (array.shape[0], 1, *array.shape[2:])
     return np.concatenate([rest, np.broadcast_to(fresh, shape).astype(array.dtype)], axis=1)
+
+
+def _unit_columns(
+    stack: Float[Array, "batch ends n n"],
+) -> tuple[Float[Array, "batch ends n n"], Int[Array, "batch ends n"]]:
+    """Columns divided by exact powers of two, and the exponents."""
+    exponent = np.frexp(np.abs(stack).max(axis=2))[1]
+    exponent = np.clip(exponent, -1000, 1000).astype(np.int64)
+    return stack * np.ldexp(1.0, -exponent)[:, :, None, :], exponent
 
 
 def _unit_rows(

@@ -216,3 +216,38 @@ def test_results_do_not_depend_on_how_products_are_stacked(
     single = jacobian_profile(cell, run)
     np.testing.assert_array_equal(whole.lag, single.lag)
     np.testing.assert_allclose(whole.log_norm, single.log_norm, rtol=0.0, atol=1e-12)
+
+
+def test_a_path_that_falls_far_behind_is_there_when_it_leads_again() -> None:
+    """Two units apart: one is flat for 400 steps, the other for 200 earlier ones."""
+    slope, steps = 0.01, 600
+    inputs = np.ones((steps, 1, 2))
+    inputs[:400, 0, 0] = -1.0
+    inputs[400:, 0, 1] = -1.0
+    cell = VanillaCell(
+        W_hh=np.eye(2), W_xh=1e3 * np.eye(2), b_h=np.zeros(2), activation="leaky_relu"
+    )
+    profile = jacobian_profile(cell, rollout(cell, inputs), anchors="last")
+    flat = np.array([(rollout(cell, inputs).z[:, 0, unit] < 0.0).sum() for unit in (0, 1)])
+    expected = np.log(slope) * flat
+    assert profile.log_norm[-1] == pytest.approx(expected.max(), rel=1e-12)
+    assert profile.log_sigma_min[-1] == pytest.approx(expected.min(), rel=1e-9)
+    assert abs(expected[0] - expected[1]) > 800.0  # further apart than float64 reaches
+
+
+def test_entries_of_opposite_size_cancel_in_a_product() -> None:
+    cell = linear_cell(np.array([[0.0, 1e200], [1e-200, 0.0]]))
+    profile = jacobian_profile(cell, at_rest(cell, 4), anchors="last")
+    np.testing.assert_allclose(profile.log_norm[1::2], 0.0, atol=1e-9)
+    np.testing.assert_allclose(profile.log_norm[::2], 200.0 * np.log(10.0), rtol=1e-12)
+    resolved = ~np.isnan(profile.log_sigma_min)
+    assert (profile.log_sigma_min[resolved] <= profile.log_norm[resolved]).all()
+
+
+@pytest.mark.parametrize("length", [1, 7, 100, 203])
+def test_evenly_spaced_end_times_stay_within_the_sequence(length: int) -> None:
+    for anchors in range(1, 2 * length):
+        times = end_times(length, anchors)
+        assert times[-1] == length
+        assert times[0] >= 1
+        assert len(times) == min(anchors, length) == len(np.unique(times))
