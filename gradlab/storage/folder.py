@@ -6,7 +6,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,14 @@ from gradlab.records.strict import strict
 if TYPE_CHECKING:
     import pandas as pd
 
-MARKS = ("manifest.json",)  # a folder with one of these was made by gradlab
+MANIFEST = "manifest.json"
+OWN_NAMES = frozenset(
+    "manifest.json summary.json records.npz report.html report.md report.json figures INCOMPLETE "
+    "lag_profile.csv ladder.csv pairs.csv steps.csv spectrum.csv lyapunov.csv gates.csv "
+    "gradient.csv gradient_pairs.csv sweep.csv sweep_profiles.csv training.csv weights.npz "
+    "checkpoint.npz compare.csv compare.json compare.html".split()
+)
+SIGNATURE = ("schema", "versions")  # what only a manifest of gradlab holds
 
 
 def refuse_to_overwrite(folder: Path, *, force: bool) -> None:
@@ -25,28 +32,49 @@ def refuse_to_overwrite(folder: Path, *, force: bool) -> None:
     Raises
     ------
     OutputError
-        If it exists and ``force`` is off; if it is a file; or, with ``force``, if it holds
-        something that gradlab did not write.
+        If it exists and ``force`` is off; if it is a file or a link, or the current folder or one
+        above it; or, with ``force``, if gradlab did not write it.
     """
+    if folder.is_symlink():
+        raise OutputError(f"{folder} is a link: expected a folder; name the folder itself")
     if not folder.exists():
         return
     if not folder.is_dir():
         raise OutputError(f"{folder} is a file: expected a folder to write; choose another name")
+    if Path.cwd().is_relative_to(folder.resolve()):
+        raise OutputError(
+            f"{folder} is the folder you are in, or above it: expected another one; name a folder "
+            "inside it"
+        )
+    _refuse_to_replace(folder, force=force)
+
+
+def _refuse_to_replace(folder: Path, *, force: bool) -> None:
     occupied = any(folder.iterdir())
     if occupied and not force:
         raise OutputError(
             f"{folder} exists: expected a new folder; choose another name or pass --force"
         )
-    if occupied and not any((folder / mark).exists() for mark in MARKS):
+    if occupied and not _written_by_gradlab(folder):
         raise OutputError(
             f"{folder} holds files that gradlab did not write: nothing is replaced there; choose "
             "another name"
         )
 
 
+def _written_by_gradlab(folder: Path) -> bool:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return all(key in manifest for key in SIGNATURE) and "gradlab" in manifest["versions"]
+    except (OSError, ValueError, TypeError):
+        return False
+
+
 @contextmanager
 def new_folder(folder: Path, *, force: bool) -> Iterator[Path]:
     """Temporary sibling that takes the folder's place when the block ends without an error.
+
+    Files that are not gradlab's own move over from a folder that is replaced: nothing is lost.
 
     Raises
     ------
@@ -54,25 +82,48 @@ def new_folder(folder: Path, *, force: bool) -> Iterator[Path]:
         If the folder may not be written, or the disk refuses.
     """
     refuse_to_overwrite(folder, force=force)
+    target = folder.absolute()
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     except OSError as error:
         raise _cannot_write(folder, error) from error
     try:
+        temporary = staging / "new"
+        temporary.mkdir()
         yield temporary
-        temporary.chmod(0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        temporary.rename(folder)
+        _take_place(temporary, target, staging / "old")
     except OSError as error:
         raise _cannot_write(folder, error) from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(staging / "new", ignore_errors=True)
+        with suppress(OSError):
+            staging.rmdir()  # stays if an old folder is still in it
+
+
+def _take_place(new: Path, target: Path, old: Path) -> None:
+    """Put a folder in the place of another, which is moved aside first and back on failure."""
+    if not target.exists():
+        new.rename(target)
+        return
+    target.rename(old)
+    try:
+        new.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    for entry in _foreign(old):
+        entry.rename(target / entry.name)
+    shutil.rmtree(old)
+
+
+def _foreign(folder: Path) -> list[Path]:
+    """What a user put into a folder of gradlab: files whose names are not in its contract."""
+    return [entry for entry in folder.iterdir() if entry.name not in OWN_NAMES]
 
 
 def write_json(document: Mapping[str, Any], path: Path) -> None:
-    """Strict JSON with sorted nothing: keys stay in the order they have."""
+    """Strict JSON, its keys in the order they have."""
     text = json.dumps(strict(document), indent=2, allow_nan=False, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
 

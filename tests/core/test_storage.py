@@ -115,6 +115,39 @@ def test_force_never_replaces_a_folder_of_other_things(
     assert (tmp_path / "thesis" / "chapter1.tex").read_text() == "precious"
 
 
+def test_a_manifest_of_something_else_does_not_make_a_folder_ours(
+    dynamics: gl.GradientDynamics, tmp_path: Path
+) -> None:
+    (tmp_path / "extension").mkdir()
+    (tmp_path / "extension" / "manifest.json").write_text('{"name": "my extension"}')
+    with pytest.raises(gl.OutputError, match="did not write"):
+        gl.save(dynamics, tmp_path / "extension", force=True)
+
+
+def test_notes_in_a_run_folder_survive_its_replacement(
+    dynamics: gl.GradientDynamics, tmp_path: Path
+) -> None:
+    folder = gl.save(dynamics, tmp_path / "run")
+    (folder / "notes.txt").write_text("mine")
+    gl.save(dynamics, folder, force=True)
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_the_current_folder_and_links_are_refused(
+    dynamics: gl.GradientDynamics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = gl.save(dynamics, tmp_path / "run")
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(gl.OutputError, match="is a link"):
+        gl.save(dynamics, tmp_path / "link", force=True)
+    monkeypatch.chdir(folder)
+    for place in (".", "..", str(folder)):
+        with pytest.raises(gl.OutputError, match="the folder you are in"):
+            gl.save(dynamics, place, force=True)
+    assert gl.load_run(folder).summary() == dynamics.summary()
+
+
 def test_nothing_is_left_of_a_run_that_could_not_be_written(tmp_path: Path) -> None:
     def write_half() -> None:
         with new_folder(tmp_path / "run", force=False) as folder:
