@@ -231,7 +231,7 @@ def _measure(
         ladder=ladder,
         step_log_norm=one_step.log_norm,
         regime=verdict,
-        horizon=precision_horizon(groups.lag, median, verdict.rate, verdict.intercept),
+        horizon=precision_horizon(groups.lag, median, *verdict.trend),
         gates=gate_dynamics(cell, run) if cell.carry(run) else None,
         gradient=gradient,
     )

@@ -31,7 +31,7 @@ from gradlab.errors import (
     WorkerError,
     unknown_name,
 )
-from gradlab.linalg import log, single_threaded_blas, spectral_radius
+from gradlab.linalg import log, log_euclidean_norm, single_threaded_blas, spectral_radius
 from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
 from gradlab.records.sweep import PointProfile, PointResult, SweepResult
@@ -253,7 +253,7 @@ def _measure(settings: PointSettings) -> dict[str, Any]:
     ladder = bound_ladder(cell, run, profile=profile, block=None)
     verdict = regime(profile, ladder)
     curve = _curve(profile, ladder)
-    horizon = precision_horizon(curve.lag, curve.log_norm_median, verdict.rate, verdict.intercept)
+    horizon = precision_horizon(curve.lag, curve.log_norm_median, *verdict.trend)
     gamma_w, gamma_a = cell.gamma_factors()
     measured = {
         "gamma_w": gamma_w,
@@ -307,7 +307,7 @@ def _mean_field_rate(settings: PointSettings, cell: VanillaCell) -> float:
     noisy = settings.synthetic in ("gaussian", "white_noise", "zeros")
     if ensemble is None or settings.bias != 0.0 or not noisy:
         return float("nan")
-    gain = float(np.linalg.norm(cell.W_hh.astype(np.float64)) / np.sqrt(cell.hidden_size))
+    gain = float(np.exp(log_euclidean_norm(cell.W_hh)) / np.sqrt(cell.hidden_size))
     input_std = 0.0 if settings.synthetic == "zeros" else settings.input_std
     try:
         theory = mean_field(

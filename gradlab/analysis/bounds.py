@@ -68,7 +68,8 @@ def bound_ladder(
     if profile is None:
         profile = jacobian_profile(cell, trajectory, anchors="last", smallest=False)
     factors = cell.linearize(trajectory).log_bound_factors
-    short = None if block is None else _short_lags(cell, trajectory, min(block, trajectory.steps))
+    reach = None if block is None else min(block, trajectory.steps)
+    short = None if reach is None else _short_lags(cell, trajectory, profile, reach)
     columns: dict[str, list[Array]] = {}
     for start, stop in _runs(profile):
         sequence, t = int(profile.sequence[start]), int(profile.t[start])
@@ -92,11 +93,17 @@ def bound_ladder(
     )
 
 
-def _short_lags(cell: Cell, trajectory: Trajectory, block: int) -> Table:
-    """ln‖P_{t,t-l}‖ for all end times t and lags 0..block (0 where t < l)."""
-    short = jacobian_profile(cell, trajectory, max_lag=block, anchors="all", smallest=False)
+def _short_lags(cell: Cell, trajectory: Trajectory, profile: JacobianProfile, block: int) -> Table:
+    """ln‖P_{t,t-l}‖ for lags 0..block (0 where t < l), as far as the pairs of the profile need it.
+
+    One-step norms at all times, and longer products at the ends of the blocks alone.
+    """
     table = np.zeros((trajectory.batch, trajectory.steps + 1, block + 1))
-    table[short.sequence, short.t, short.lag] = short.log_norm
+    runs = [(profile.t[stop - 1], profile.k[stop - 1]) for _, stop in _runs(profile)]
+    ends = np.unique(np.concatenate([np.arange(t, k, -block) for t, k in set(runs)]))
+    for reach, anchors in ((1, "all"), (block, ends.tolist())):
+        short = jacobian_profile(cell, trajectory, max_lag=reach, anchors=anchors, smallest=False)
+        table[short.sequence, short.t, short.lag] = short.log_norm
     return table
 
 

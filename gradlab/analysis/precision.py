@@ -24,6 +24,7 @@ from gradlab.records.horizon import Fate, PrecisionHorizon, RunningProduct
 # before the powers themselves are compared. Quotients have fewer than 20 digits before the point.
 DIGITS = 100
 NEAR_TIE = Decimal("1e-40")
+ROUNDING = 1e-11  # of a fitted line, relative
 LOG_HALF = math.log(0.5)
 LOG_1PCT = math.log(0.01)
 
@@ -291,6 +292,5 @@ def _crossing(intercept: float, rate: float, bound: float) -> int | None:
     quotient = (bound - intercept) / rate
     if math.isinf(quotient):
         return 1 if quotient < 0.0 else None
-    guess = max(1, math.floor(quotient) - 1)
-    below = (lag for lag in range(guess, guess + 4) if intercept + rate * lag < bound)
-    return next(below, guess + 2)
+    # A line through rounded logarithms that meets a bound at a whole lag is not yet beyond it.
+    return max(1, math.floor(quotient * (1.0 + ROUNDING) + ROUNDING) + 1)

@@ -7,7 +7,7 @@ from jaxtyping import Complex, Float
 
 from gradlab.arrays import Array, require_finite
 from gradlab.cells.base import Cell
-from gradlab.linalg import singular_values
+from gradlab.linalg import rescale, singular_values
 from gradlab.records.spectrum import MatrixSpectrum, SpectralSummary
 
 REFINED = 3
@@ -40,19 +40,27 @@ def matrix_spectrum(W: Float[Array, "rows columns"]) -> MatrixSpectrum:
         If an entry is NaN or infinite; no solver sees it.
     """
     require_finite("W_hh", W)
-    W = np.asarray(W, dtype=np.float64)
-    sigma = singular_values(W)
+    unit, exponent = rescale(np.asarray(W, dtype=np.float64))
+    scale = float(np.ldexp(1.0, int(exponent)))
+    sigma = singular_values(unit)
     square = W.shape[0] == W.shape[1]
-    eigenvalues = _ordered(np.linalg.eigvals(W) if square else np.empty(0))
-    return MatrixSpectrum(
-        singular_values=sigma,
-        eigenvalues=eigenvalues,
-        sigma_max=float(sigma[0]),
-        spectral_radius=float(np.abs(eigenvalues[0])) if square else None,
-        numerical_radius=numerical_radius(W) if square else None,
-        henrici=henrici_departure(sigma, eigenvalues) if square else None,
-        condition_number=float(sigma[0] / sigma[-1]) if sigma[-1] > 0.0 else np.inf,
-    )
+    eigenvalues = _ordered(np.linalg.eigvals(unit) if square else np.empty(0))
+    with np.errstate(over="ignore"):  # a norm beyond float64 is inf
+        return MatrixSpectrum(
+            singular_values=scale * sigma,
+            eigenvalues=scale * eigenvalues,
+            sigma_max=float(scale * sigma[0]),
+            spectral_radius=float(scale * np.abs(eigenvalues[0])) if square else None,
+            numerical_radius=scale * numerical_radius(unit) if square else None,
+            henrici=scale * henrici_departure(sigma, eigenvalues) if square else None,
+            condition_number=_condition(sigma),
+        )
+
+
+def _condition(sigma: Float[Array, " n"]) -> float:
+    """σ_max/σ_min; inf where the smallest is no more than the rounding of the largest."""
+    noise = len(sigma) * np.finfo(np.float64).eps * sigma[0]
+    return float(sigma[0] / sigma[-1]) if sigma[-1] > noise else np.inf
 
 
 def henrici_departure(sigma: Float[Array, " n"], eigenvalues: Complex[Array, " n"]) -> float:
@@ -79,8 +87,9 @@ def numerical_radius(W: Float[Array, "n n"]) -> float:
 
     angles = np.linspace(0.0, np.pi, _grid_size(len(W)) + 1)
     heights = np.array([_support(W, theta) for theta in angles])
-    best = float(heights.max())
-    for theta in angles[np.argsort(-heights)[:REFINED]]:
+    leading = _ordered(np.linalg.eigvals(W))[:REFINED]
+    best = max(abs(float(heights.max())), float(np.abs(leading[0])))
+    for theta in [*_peaks(angles, heights), *-np.angle(leading)]:
         found = minimize_scalar(
             lambda angle: -_support(W, angle),
             bounds=(theta - angles[1], theta + angles[1]),
@@ -89,6 +98,13 @@ def numerical_radius(W: Float[Array, "n n"]) -> float:
         )
         best = max(best, float(-found.fun))
     return best
+
+
+def _peaks(angles: Float[Array, " grid"], heights: Float[Array, " grid"]) -> Float[Array, " some"]:
+    """Angles of the highest local maxima on the grid."""
+    padded = np.concatenate([[-np.inf], heights, [-np.inf]])
+    peak = np.flatnonzero((heights >= padded[:-2]) & (heights >= padded[2:]))
+    return angles[peak[np.argsort(-heights[peak])[:REFINED]]]
 
 
 def _grid_size(n: int) -> int:

@@ -79,7 +79,7 @@ def test_an_exact_zero_vanishes_whatever_came_before() -> None:
     curve = np.where(LAGS < 6, 0.0, -np.inf)
     result = verdict(curve)
     assert (result.name, result.rate) == ("vanishing", -np.inf)
-    assert "exactly 0 from lag 6 on" in result.rule
+    assert "0 in float64 from lag 6 on" in result.rule
 
 
 def test_one_lag_is_not_enough_for_a_verdict() -> None:
@@ -139,3 +139,48 @@ def test_the_rate_is_the_theil_sen_slope_of_an_independent_implementation() -> N
     expected = theilslopes(curve[start:], LAGS[start:])
     assert result.rate == pytest.approx(float(expected[0]), rel=1e-12)
     assert result.intercept == pytest.approx(float(expected[1]), rel=1e-12)
+
+
+def test_sequences_that_lost_their_gradient_do_not_speak_for_the_others() -> None:
+    """Half of the sequences explode, the other half is exactly 0."""
+    dead = np.full(100, -np.inf)
+    result = verdict(np.stack([0.2 * LAGS] * 4 + [dead] * 4))
+    assert result.name == "undecided"
+    assert result.rate == pytest.approx(0.2, abs=1e-12)
+    assert "50% of the sequences lose their gradient" in result.rule
+
+
+def test_the_level_tells_where_a_flat_gradient_stays() -> None:
+    result = verdict(np.full(100, -20.0))
+    assert (result.name, result.level) == ("near-critical", -20.0)
+    assert "stays near 10^-8.7" in result.rule
+
+
+def test_copies_of_a_sequence_add_no_certainty() -> None:
+    curve = -0.1 * LAGS + np.random.default_rng(0).standard_normal(100)
+    alone, copies = verdict(curve), verdict(np.stack([curve] * 8))
+    assert copies.rate_high - copies.rate_low == pytest.approx(alone.rate_high - alone.rate_low)
+
+
+def test_lags_that_few_sequences_reach_are_not_fitted() -> None:
+    """Nine sequences that all decay, the longer the slower: their mixed median would rise."""
+    rates, lengths = -np.geomspace(0.7, 0.02, 9), np.linspace(20, 100, 9).astype(int)
+    sequence = np.repeat(np.arange(9), lengths)
+    lag = np.concatenate([np.arange(1, length + 1) for length in lengths])
+    norms = rates[sequence] * lag
+    profile = gl.JacobianProfile(
+        sequence=sequence, t=lag, k=lag - lag, lag=lag,
+        log_norm=norms, log_frobenius=norms, log_sigma_min=norms,
+    )  # fmt: skip
+    result = gl.regime(profile, ladder_of(profile, 0.5))
+    assert result.last_lag == 20
+    assert result.rate == pytest.approx(float(np.median(rates)), abs=1e-9)
+
+
+def test_nothing_is_predicted_where_there_is_no_trend() -> None:
+    rng = np.random.default_rng(1)
+    cell = gl.VanillaCell.initialize(
+        input_size=1, hidden_size=4, recurrent="orthogonal", activation="identity", rng=rng
+    )
+    horizon = gl.analyze(cell, np.zeros((50, 2, 1))).only().horizon
+    assert set(horizon.predicted.values()) == {None}
