@@ -16,10 +16,11 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
+from gradlab.cells import kernels
+from gradlab.cells.kernels import Kernel
 from gradlab.errors import SettingError, unknown_name
 
 Elementwise = Callable[[Array], Array]
-Fused = Callable[[Array], tuple[Array, Array]]
 
 LEAK = 0.01
 SELU_ALPHA = 1.6732632423543772
@@ -41,7 +42,7 @@ class Activation:
     low: float = -math.inf  # infimum and supremum of phi
     high: float = math.inf
     slope_from_output: Elementwise | None = None  # as reverse-mode frameworks compute it, if so
-    fused: Fused | None = None  # function and derivative at the price of little more than one
+    kernel: Kernel | None = None  # in-place forms
 
     @property
     def bounded(self) -> bool:
@@ -52,7 +53,29 @@ class Activation:
         self, z: Float[Array, "*shape"]
     ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
         """Function and derivative at the same pre-activations."""
-        return self.fused(z) if self.fused else (self.function(z), self.derivative(z))
+        value, slope = np.empty_like(z), np.empty_like(z)
+        with np.errstate(over="ignore"):
+            self.write_both(z, value, slope)
+        return value, slope
+
+    def write(self, z: Float[Array, "*shape"], out: Float[Array, "*shape"]) -> None:
+        """Write the function's values; where numbers overflow on the way the caller silences it."""
+        if self.kernel is None:
+            out[...] = self.function(z)
+        else:
+            self.kernel.value(z, out)
+
+    def write_both(
+        self,
+        z: Float[Array, "*shape"],
+        value: Float[Array, "*shape"],
+        slope: Float[Array, "*shape"],
+    ) -> None:
+        """Write function and derivative; where numbers overflow the caller silences it."""
+        if self.kernel is None:
+            value[...], slope[...] = self.function(z), self.derivative(z)
+        else:
+            self.kernel.both(z, value, slope)
 
 
 def _tanh_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -69,13 +92,6 @@ def _sigmoid(z: Float[Array, "..."]) -> Float[Array, "..."]:
 def _sigmoid_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
     decay = np.exp(-np.abs(z))
     return decay / (1.0 + decay) ** 2
-
-
-def _sigmoid_and_slope(z: Float[Array, "..."]) -> tuple[Array, Array]:
-    decay = np.exp(-np.abs(z))
-    lower = decay / (1.0 + decay)
-    upper = 1.0 - lower
-    return np.where(z >= 0.0, upper, lower), lower * upper
 
 
 def _erf(z: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -162,7 +178,7 @@ _ALL = (
     Activation(
         name="tanh", function=np.tanh, derivative=_tanh_slope,
         sup_derivative=1.0, kink=_SMOOTH, low=-1.0, high=1.0,
-        slope_from_output=lambda h: 1.0 - h**2,
+        slope_from_output=lambda h: 1.0 - h**2, kernel=kernels.TANH,
     ),
     Activation(
         name="relu", function=lambda z: np.maximum(z, 0.0), derivative=lambda z: (z > 0.0) * 1.0,
@@ -180,7 +196,7 @@ _ALL = (
     Activation(
         name="sigmoid", function=_sigmoid, derivative=_sigmoid_slope,
         sup_derivative=0.25, kink=_SMOOTH, low=0.0, high=1.0,
-        slope_from_output=lambda h: h * (1.0 - h), fused=_sigmoid_and_slope,
+        slope_from_output=lambda h: h * (1.0 - h), kernel=kernels.SIGMOID,
     ),
     Activation(
         name="hard_tanh", function=lambda z: np.clip(z, -1.0, 1.0),
@@ -281,7 +297,7 @@ def clipped(name: str, limit: float | int | None) -> Activation:
         low=float(values.min()),
         high=float(values.max()),
         slope_from_output=None,
-        fused=None,
+        kernel=None,
     )
 
 

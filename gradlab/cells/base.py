@@ -127,6 +127,11 @@ class Cell(Protocol):
     ) -> tuple[Float[Array, "batch gates"], Float[Array, "batch n"]]:
         """Pre-activation and next state of one step."""
 
+    def unroll(
+        self, drive: Float[Array, "time batch gates"], start: Float[Array, "batch n"]
+    ) -> tuple[Float[Array, "time batch gates"], Float[Array, "times batch n"]]:
+        """Pre-activations of all steps and states for t = 0..T; ``drive`` may be overwritten."""
+
     def step(
         self, x: Float[Array, "batch features"], state: Float[Array, "batch n"]
     ) -> Float[Array, "batch n"]:

@@ -117,6 +117,17 @@ def row_blocks(W: Float[Array, "rows columns"], names: Sequence[str]) -> dict[st
     return {name: W[g * n : (g + 1) * n] for g, name in enumerate(names)}
 
 
+def driven(
+    inputs: Float[Array, "*steps features"],
+    W_x: Float[Array, "rows features"],
+    bias: Float[Array, " rows"],
+) -> Float[Array, "*steps rows"]:
+    """W_x x + bias for all steps, in one product."""
+    flat = inputs.reshape(-1, inputs.shape[-1]) @ W_x.T
+    flat += bias
+    return np.asarray(flat.reshape(*inputs.shape[:-1], len(W_x)))
+
+
 def random_weights(
     gates: int,
     *,

@@ -24,6 +24,7 @@ from gradlab.cells.convex import ConvexStep
 from gradlab.cells.gates import (
     blocks,
     chrono_bias,
+    driven,
     freeze,
     hidden_size_of,
     random_weights,
@@ -31,7 +32,7 @@ from gradlab.cells.gates import (
     require_shapes,
     row_blocks,
 )
-from gradlab.cells.gru_after import AfterFactors, after_backward
+from gradlab.cells.gru_after import AfterFunctions, after_backward, after_unroll
 from gradlab.cells.layer import GatedLayer
 from gradlab.cells.linear_steps import LinearSteps
 from gradlab.cells.reset import ResetFactors, ResetStep, ResetWeights, reset_backward
@@ -184,11 +185,10 @@ class GRUCell(GatedLayer):
         """
         n, b_x, b_h = self.hidden_size, np.asarray(self.b_x), np.asarray(self.b_h)
         if self.reset == "before":
-            return np.asarray(inputs @ self.W_x.T + (b_x + b_h))
+            return driven(inputs, self.W_x, b_x + b_h)
         drive = np.empty((*inputs.shape[:-1], 4 * n), dtype=np.result_type(inputs, self.W_x))
-        np.matmul(inputs, self.W_x.T, out=drive[..., : 3 * n])
-        drive[..., : 3 * n] += b_x
-        drive[..., : 2 * n] += b_h[: 2 * n]
+        inner = b_x + np.concatenate([b_h[: 2 * n], np.zeros_like(b_h[2 * n :])])
+        drive[..., : 3 * n] = driven(inputs, self.W_x, inner)
         drive[..., 3 * n :] = b_h[2 * n :]
         return drive
 
@@ -216,6 +216,14 @@ class GRUCell(GatedLayer):
         kept = self._kept(gates[:, n:])
         return a, (candidate + kept * (state - candidate)).astype(self.dtype, copy=False)
 
+    def unroll(
+        self, drive: Float[Array, "time batch rows"], start: Float[Array, "batch n"]
+    ) -> tuple[Float[Array, "time batch rows"], Float[Array, "times batch n"]]:
+        """Pre-activations of all steps and states for t = 0..T; ``drive`` may be overwritten."""
+        if self.reset == "before":
+            return super().unroll(drive, start)
+        return after_unroll(self.W_h, self._after, drive, start)
+
     def linearize(self, trajectory: Trajectory) -> LinearSteps:
         """Jacobians along a trajectory."""
         z, h = trajectory.z.astype(np.float64), trajectory.states.astype(np.float64)
@@ -226,10 +234,10 @@ class GRUCell(GatedLayer):
                 trajectory.steps,
                 lambda j: ResetStep(weights=weights, factors=mixed.at(j), before=h[j]),
             )
-        own = self._after(z, h[:-1])
+        own = self._after.factors(z, h[:-1])
 
         def at(j: int) -> ConvexStep:
-            alpha = own.alpha[j]
+            alpha = own.alpha[:, j].swapaxes(0, 1)
             return ConvexStep(
                 W_x=W_x,
                 W_h=W_h,
@@ -267,6 +275,11 @@ class GRUCell(GatedLayer):
         """Blocks of W_h by gate, and the whole as ``stack``."""
         return row_blocks(self.W_h, GATES) | {"stack": self.W_h}
 
+    @property
+    def _after(self) -> AfterFunctions:
+        """The elementwise part with reset after the product."""
+        return AfterFunctions(gate=self.gate, candidate=self.phi, keeps=self.update == "keep")
+
     def _parts(self, a: Float[Array, "*lead rows"]) -> list[Float[Array, "*lead n"]]:
         """Pre-activations of r, z and n."""
         return blocks(a[..., : 3 * self.hidden_size], 3)
@@ -285,17 +298,6 @@ class GRUCell(GatedLayer):
         kept = self._kept(z)
         toward = h - candidate if self.update == "keep" else candidate - h
         return kept, toward * z_slope, (1.0 - kept) * n_slope
-
-    def _after(self, a: Float[Array, "*lead rows"], h: Float[Array, "*lead n"]) -> AfterFactors:
-        n = self.hidden_size
-        kept, zeta, beta = self._mixing(a, h)
-        r, r_slope = self.gate.value_and_slope(a[..., :n])
-        alpha = np.empty((*h.shape[:-1], 4, n), dtype=h.dtype)
-        alpha[..., 0, :] = beta * a[..., 3 * n :] * r_slope
-        alpha[..., 1, :] = zeta
-        alpha[..., 2, :] = beta * r
-        alpha[..., 3, :] = beta
-        return AfterFactors(carry=kept, alpha=alpha)
 
     def _before(self, a: Float[Array, "*lead rows"], h: Float[Array, "*lead n"]) -> ResetFactors:
         kept, zeta, beta = self._mixing(a, h)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
@@ -55,6 +56,17 @@ class Layer(ABC):
         self, drive: Float[Array, "batch rows"], state: Float[Array, "batch state"]
     ) -> tuple[Float[Array, "batch rows"], Float[Array, "batch state"]]:
         """Pre-activations and next state of one step."""
+
+    def unroll(
+        self, drive: Float[Array, "time batch rows"], start: Float[Array, "batch state"]
+    ) -> tuple[Float[Array, "time batch rows"], Float[Array, "times batch state"]]:
+        """Pre-activations of all steps and states for t = 0..T; ``drive`` may be overwritten."""
+        z = np.empty_like(drive)
+        states = np.empty((len(drive) + 1, *start.shape), dtype=start.dtype)
+        states[0] = start
+        for t, own in enumerate(drive):
+            z[t], states[t + 1] = self.advance(own, states[t])
+        return z, states
 
     def step(
         self, x: Float[Array, "batch features"], state: Float[Array, "batch state"]

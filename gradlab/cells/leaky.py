@@ -12,7 +12,7 @@ from gradlab.arrays import Array, close
 from gradlab.cells.activations import Activation, activation
 from gradlab.cells.base import Nonlinearity
 from gradlab.cells.convex import ConvexStep
-from gradlab.cells.gates import freeze, require_shapes
+from gradlab.cells.gates import driven, freeze, require_shapes
 from gradlab.cells.initializers import input_weights, recurrent_weights
 from gradlab.cells.layer import Layer
 from gradlab.cells.linear_steps import LinearSteps
@@ -121,7 +121,7 @@ class LeakyCell(Layer):
 
     def drive(self, inputs: Float[Array, "*steps features"]) -> Float[Array, "*steps n"]:
         """W_xh x_t + b_h, for all steps in one product."""
-        return np.asarray(inputs @ self.W_xh.T + self.b_h)
+        return driven(inputs, self.W_xh, np.asarray(self.b_h))
 
     def advance(
         self, drive: Float[Array, "batch n"], state: Float[Array, "batch n"]

@@ -22,6 +22,7 @@ from gradlab.cells.base import Nonlinearity
 from gradlab.cells.gates import (
     blocks,
     chrono_bias,
+    driven,
     freeze,
     hidden_size_of,
     random_weights,
@@ -34,6 +35,7 @@ from gradlab.cells.layer import GatedLayer
 from gradlab.cells.linear_steps import LinearSteps
 from gradlab.cells.lstm_backward import lstm_backward
 from gradlab.cells.lstm_factors import LSTMFunctions
+from gradlab.cells.lstm_forward import lstm_unroll
 from gradlab.cells.lstm_steps import LSTMStep, LSTMWeights
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
@@ -215,7 +217,7 @@ class LSTMCell(GatedLayer):
         """W_x x_t and all biases, for all steps in one product."""
         bias = np.asarray(self.b_x) + self.b_h
         bias[self.cell_size : 2 * self.cell_size] += self.forget_bias
-        return np.asarray(inputs @ self.W_x.T + bias)
+        return driven(inputs, self.W_x, bias)
 
     def advance(
         self, drive: Float[Array, "batch rows"], state: Float[Array, "batch state"]
@@ -236,6 +238,12 @@ class LSTMCell(GatedLayer):
         h_next = m if self.W_hr is None else m @ self.W_hr.T
         return a, np.concatenate([h_next, c_next], axis=1).astype(self.dtype, copy=False)
 
+    def unroll(
+        self, drive: Float[Array, "time batch rows"], start: Float[Array, "batch state"]
+    ) -> tuple[Float[Array, "time batch rows"], Float[Array, "times batch state"]]:
+        """Pre-activations of all steps, in place of the drive, and states for t = 0..T."""
+        return lstm_unroll(self.W_h, self.W_hr, self.functions, drive, start)
+
     def linearize(self, trajectory: Trajectory) -> LinearSteps:
         """Jacobians of (h, c) along a trajectory, 2N by 2N without a projection."""
         h, c = self._split(trajectory.states.astype(np.float64))
@@ -248,7 +256,7 @@ class LSTMCell(GatedLayer):
         def at(j: int) -> LSTMStep:
             return LSTMStep(
                 weights=weights,
-                alpha=factors.alpha[j],
+                alpha=factors.alpha[:, j].swapaxes(0, 1),
                 F=factors.F[j],
                 S=factors.S[j],
                 before=h[j],

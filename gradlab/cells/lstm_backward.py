@@ -9,12 +9,10 @@ from jaxtyping import Float
 
 from gradlab.arrays import Array, close
 from gradlab.cells.gates import blocks
-from gradlab.cells.lstm_factors import LSTMFunctions
+from gradlab.cells.kernels import multiplicand
+from gradlab.cells.lstm_factors import BLOCK_BYTES, LSTMFactors, LSTMFunctions
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
-
-# Pre-activations whose factors are computed at a time: few enough to stay in the cache.
-BLOCK_BYTES = 1 << 18
 
 
 def lstm_backward(
@@ -75,29 +73,33 @@ def _sweep(
     upstream: Float[Array, "time batch state"],
 ) -> tuple[Float[Array, "time batch rows"], Float[Array, "times batch state"]]:
     """Derivatives of L by the pre-activations and by the states."""
-    W_h, W_hr = weights["W_h"], weights.get("W_hr")
-    hidden, z = W_h.shape[1], trajectory.z
-    steps, batch, rows = z.shape
-    adjoints = np.zeros_like(trajectory.states)
-    adjoints[1:] = upstream
-    da = np.empty_like(z)
-    by_gate = da.reshape(steps, batch, 4, rows // 4)
+    W_h, W_hr, z = weights["W_h"], weights.get("W_hr"), trajectory.z
+    hidden, (steps, batch, rows) = W_h.shape[1], z.shape
+    W = multiplicand(W_h, batch)
     c = trajectory.states[:, :, hidden:]
-    pulled = np.empty((batch, hidden), dtype=z.dtype)
-    block = max(1, BLOCK_BYTES // max(1, z[0].nbytes))
+    adjoints = np.empty_like(trajectory.states)
+    adjoints[0], adjoints[1:] = 0.0, upstream
+    da = np.empty_like(z)
+    by_gate = da.reshape(steps, batch, 4, rows // 4).transpose(0, 2, 1, 3)
+    pulled, dc, kept = (np.empty((batch, size), z.dtype) for size in (hidden, rows // 4, rows // 4))
+    block = min(steps, max(1, BLOCK_BYTES // max(1, z[0].nbytes)))
+    room = LSTMFactors.empty((block, batch, rows // 4), z.dtype)
+    scratch = np.empty((3, block, batch, rows // 4), z.dtype)
     for stop in range(steps, 0, -block):
         start = max(0, stop - block)
-        own = functions.factors(z[start:stop], c[start:stop], c[start + 1 : stop + 1])
+        own = room.at(slice(0, stop - start))
+        functions.write_factors(z[start:stop], c[start:stop], c[start + 1 : stop + 1], own, scratch)
         for t in range(stop - 1, start - 1, -1):
-            alpha, F, S = own.alpha[t - start], own.F[t - start], own.S[t - start]
-            dh, dc = adjoints[t + 1, :, :hidden], adjoints[t + 1, :, hidden:]
-            dm = dh if W_hr is None else dh @ W_hr
-            dc = dc + S * dm
-            np.multiply(alpha[:, :3], dc[:, None], out=by_gate[t, :, :3])
-            np.multiply(alpha[:, 3], dm, out=by_gate[t, :, 3])
-            np.dot(da[t], W_h, out=pulled)
-            adjoints[t, :, :hidden] += pulled
-            adjoints[t, :, hidden:] += F * dc
+            j, after, before = t - start, adjoints[t + 1], adjoints[t]
+            dm = after[:, :hidden] if W_hr is None else after[:, :hidden] @ W_hr
+            np.multiply(own.S[j], dm, out=dc)
+            np.add(dc, after[:, hidden:], out=dc)
+            np.multiply(own.alpha[:3, j], dc, out=by_gate[t, :3])
+            np.multiply(own.alpha[3, j], dm, out=by_gate[t, 3])
+            np.dot(da[t], W, out=pulled)
+            np.add(before[:, :hidden], pulled, out=before[:, :hidden])
+            np.multiply(own.F[j], dc, out=kept)
+            np.add(before[:, hidden:], kept, out=before[:, hidden:])
     return da, close(adjoints)
 
 

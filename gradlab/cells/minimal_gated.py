@@ -21,6 +21,7 @@ from gradlab.cells.activations import Activation, activation
 from gradlab.cells.base import Nonlinearity
 from gradlab.cells.gates import (
     blocks,
+    driven,
     freeze,
     hidden_size_of,
     random_weights,
@@ -142,7 +143,7 @@ class MinimalGatedCell(GatedLayer):
 
     def drive(self, inputs: Float[Array, "*steps features"]) -> Float[Array, "*steps rows"]:
         """W_x x_t and both biases, for all steps in one product."""
-        return np.asarray(inputs @ self.W_x.T + (np.asarray(self.b_x) + self.b_h))
+        return driven(inputs, self.W_x, np.asarray(self.b_x) + self.b_h)
 
     def advance(
         self, drive: Float[Array, "batch rows"], state: Float[Array, "batch n"]

@@ -13,6 +13,7 @@ from gradlab.arrays import Array, close, read_only, require_finite
 from gradlab.cells.activations import Activation, activation
 from gradlab.cells.base import Linearization, LinearStep, Nonlinearity
 from gradlab.cells.initializers import input_weights, recurrent_weights
+from gradlab.cells.kernels import multiplicand
 from gradlab.cells.vanilla_backward import backward_pass
 from gradlab.cells.windows import truncated_backward
 from gradlab.errors import SettingError, ShapeError
@@ -171,6 +172,19 @@ class VanillaCell:
         z = state @ self.W_hh.T
         z += drive
         return z, self.phi.function(z).astype(self.dtype, copy=False)
+
+    def unroll(
+        self, drive: Float[Array, "time batch n"], start: Float[Array, "batch n"]
+    ) -> tuple[Float[Array, "time batch n"], Float[Array, "times batch n"]]:
+        """Pre-activations of all steps, in place of the drive, and states for t = 0..T."""
+        W, phi = multiplicand(self.W_hh.T, len(start)), self.phi
+        states = np.empty((len(drive) + 1, *start.shape), dtype=start.dtype)
+        states[0], product = start, np.empty_like(start)
+        for z, h, following in zip(drive, states, states[1:], strict=False):
+            np.dot(h, W, out=product)
+            np.add(z, product, out=z)
+            phi.write(z, following)
+        return drive, states
 
     def step(
         self, x: Float[Array, "batch features"], state: Float[Array, "batch n"]

@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from gradlab.arrays import Array, close
 from gradlab.cells.activations import Activation
+from gradlab.cells.kernels import multiplicand
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
 
@@ -57,6 +58,7 @@ def _sweep(
 ) -> tuple[Float[Array, "time batch n"], Float[Array, "times batch n"]]:
     """Derivatives of L with respect to the pre-activations and to the states."""
     steps, batch, n = z.shape
+    W = multiplicand(W_hh, batch)
     adjoints = np.empty((steps + 1, batch, n), dtype=z.dtype)
     adjoints[0], adjoints[1:] = 0.0, upstream
     delta, pulled, after = np.empty_like(z), np.empty_like(z[0]), adjoints[steps]
@@ -66,7 +68,7 @@ def _sweep(
         slopes = phi.derivative(z[max(0, stop - block) : stop])[::-1]
         for slope, own, before in zip(slopes, delta[backward], adjoints[backward], strict=True):
             np.multiply(slope, after, out=own)
-            np.dot(own, W_hh, out=pulled)
+            np.dot(own, W, out=pulled)
             np.add(before, pulled, out=before)
             after = before
     return delta, close(adjoints)

@@ -145,17 +145,11 @@ def _run_stack(
 
 
 def _run(cell: Cell, x: Array, h: Array, valid: Bool[Array, "time batch"]) -> tuple[Array, Array]:
-    drive = cell.drive(x)
-    states = np.zeros((len(x) + 1, *h.shape), dtype=h.dtype)
-    z = np.zeros_like(drive)
-    states[0] = h
-    whole = bool(valid.all())
     with np.errstate(over="ignore", invalid="ignore"):
-        for t in range(len(x)):
-            z[t], states[t + 1] = cell.advance(drive[t], states[t])
-            if not whole:
-                z[t, ~valid[t]] = 0.0
-                states[t + 1, ~valid[t]] = 0.0
+        z, states = cell.unroll(cell.drive(x), h)
+    # What padding was led to is no data, whatever its size.
+    z[~valid] = 0.0
+    states[1:][~valid] = 0.0
     _require_in_range(states)
     return states, z
 

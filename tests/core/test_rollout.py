@@ -124,6 +124,16 @@ def test_a_state_that_leaves_the_range_is_named_with_its_step() -> None:
         rollout(cell, np.ones((6, 1, 1)))
 
 
+def test_padding_that_would_leave_the_range_is_no_error() -> None:
+    cell = VanillaCell(W_hh=np.array([[1e100]]), W_xh=np.ones((1, 1)), activation="identity")
+    run = rollout(cell, np.ones((9, 2, 1)), lengths=np.array([3, 2]))
+    assert not run.states[4:].any()
+    assert not run.z[3:].any()
+    np.testing.assert_array_equal(
+        run.final_states[1], rollout(cell, np.ones((2, 1, 1))).states[2, 0]
+    )
+
+
 @pytest.mark.parametrize(
     ("inputs", "kwargs", "error", "message"),
     [
