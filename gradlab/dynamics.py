@@ -142,7 +142,7 @@ def analyze(
     return GradientDynamics(
         recurrences=measured,
         sequences=_sequences(first, description, synthetic),
-        assumptions=(*given, *_left_out(whole, runs), *gradient.assumptions),
+        assumptions=(*given, *_directions(whole), *_left_out(whole, runs), *gradient.assumptions),
         provenance=provenance(
             weights=_weights(whole, objective),
             inputs=_data(first, objective),
@@ -271,6 +271,16 @@ def _sequences(run: Trajectory, description: str, synthetic: bool) -> dict[str, 
         "synthetic": synthetic,
         "description": description,
     }
+
+
+def _directions(network: Network) -> list[str]:
+    """Sentences on the recurrences whose time runs against that of the inputs."""
+    return [
+        f"{entry.name} reads every sequence from its end: its times t and k count the steps as "
+        "processed, so that step 1 reads the last input"
+        for entry in network.recurrences
+        if entry.direction == "backward"
+    ]
 
 
 def _left_out(network: Network, runs: Mapping[str, Trajectory]) -> list[str]:

@@ -179,7 +179,7 @@ class VanillaCell:
         """Pre-activations of all steps, in place of the drive, and states for t = 0..T."""
         W, phi = multiplicand(self.W_hh.T, len(start)), self.phi
         states = np.empty((len(drive) + 1, *start.shape), dtype=start.dtype)
-        states[0], product = start, np.empty_like(start)
+        states[0], product = start, np.empty(start.shape, dtype=start.dtype)
         for z, h, following in zip(drive, states, states[1:], strict=False):
             np.dot(h, W, out=product)
             np.add(z, product, out=z)
