@@ -10,6 +10,7 @@ import typer
 
 import gradlab as gl
 from gradlab_cli.commands.analyze import analyze
+from gradlab_cli.commands.compare import compare
 from gradlab_cli.commands.inspect import inspect
 from gradlab_cli.commands.plot import plot
 from gradlab_cli.commands.report import report
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (inspect, analyze, sweep, report, plot, train):
+for command in (inspect, analyze, sweep, report, plot, train, compare):
     app.command(command.__name__)(guarded(spread(command)))
 
 

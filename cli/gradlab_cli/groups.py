@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, get_type_hints
 
-from gradlab_cli.options import measurement, network, objective, output, sequences
+from gradlab_cli.options import cells, measurement, network, objective, output, sequences
 
 
 class Group(Protocol):
@@ -35,7 +35,21 @@ class RandomOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequenceOptions:
+class CellOptions:
+    """The shape of the random cells that are compared; each kind takes those that it has."""
+
+    hidden_size: cells.HiddenSizeOption = None
+    input_size: cells.InputSizeOption = None
+    recurrent: cells.RecurrentOption = None
+    gain: cells.GainOption = None
+    activation: cells.ActivationOption = None
+    forget_bias: cells.ForgetBiasOption = None
+    chrono: cells.ChronoOption = None
+    leak: cells.LeakOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions:
     """Where the sequences come from, and how their file is laid out."""
 
     inputs: sequences.InputsOption = None
@@ -48,6 +62,12 @@ class SequenceOptions:
     length: sequences.LengthOption = None
     batch: sequences.BatchOption = None
     input_std: sequences.InputStdOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceOptions(InputOptions):
+    """The sequences of one network, and the state before their first step."""
+
     initial_state: sequences.InitialStateOption = None
 
 
@@ -66,6 +86,19 @@ class MeasureOptions:
     """What is measured, and how."""
 
     nonlinearity: network.NonlinearityOption = None
+    anchors: measurement.AnchorsOption = "auto"
+    max_lag: measurement.MaxLagOption = None
+    threshold: measurement.ThresholdOption = 0.97
+    inclusive: measurement.InclusiveOption = False
+    block: measurement.BlockOption = 8
+    dtype: measurement.DtypeOption = "float64"
+    seed: measurement.SeedOption = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedOptions:
+    """What is measured of every cell alike, and how."""
+
     anchors: measurement.AnchorsOption = "auto"
     max_lag: measurement.MaxLagOption = None
     threshold: measurement.ThresholdOption = 0.97

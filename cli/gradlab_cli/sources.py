@@ -11,6 +11,7 @@ import typer
 
 import gradlab as gl
 from gradlab_cli.groups import (
+    InputOptions,
     LossOptions,
     MeasureOptions,
     RandomOptions,
@@ -99,7 +100,7 @@ def resolve(
     """Network and sequences that SOURCE and the options name; nothing is measured yet."""
     if source == RANDOM:
         return _random_subject(random, sequence, options)
-    _refuse(given(random), f"shapes a random network, and SOURCE is {source}")
+    refuse(given(random), f"shapes a random network, and SOURCE is {source}")
     if source in gl.scenario_names():
         return _scenario_subject(source, sequence, options)
     path = Path(source)
@@ -125,22 +126,22 @@ def anchors(text: str) -> str | int | list[int]:
 def _random_subject(
     random: RandomOptions, sequence: SequenceOptions, options: MeasureOptions
 ) -> Subject:
-    _refuse(_nonlinearity(options), "belongs to a model file; a random network has --activation")
-    network_rng, input_rng = _generators(options.seed)
+    refuse(_nonlinearity(options), "belongs to a model file; a random network has --activation")
+    network_rng, input_rng = generators(options.seed)
     features = random.input_size or INPUT_SIZE
-    sequences = _sequences(sequence, features, input_rng)
+    sequences = input_sequences(sequence, features, input_rng)
     shape = {"hidden_size": HIDDEN_SIZE, "input_size": sequences.inputs.shape[2], **given(random)}
     cell = gl.VanillaCell.initialize(rng=network_rng, dtype=options.dtype, **shape)
     return Subject(source=RANDOM, network=gl.Network.of(cell), sequences=sequences)
 
 
 def _scenario_subject(name: str, sequence: SequenceOptions, options: MeasureOptions) -> Subject:
-    _refuse(_nonlinearity(options), "belongs to a model file; a scenario has its own activation")
+    refuse(_nonlinearity(options), "belongs to a model file; a scenario has its own activation")
     scenario = gl.scenario(name, seed=options.seed)
     cell = replace(scenario.cell, dtype=options.dtype)
     sequences = scenario.sequences
     if sequence != SequenceOptions(initial_state=sequence.initial_state):
-        sequences = _sequences(sequence, cell.input_size, _generators(options.seed)[1])
+        sequences = input_sequences(sequence, cell.input_size, generators(options.seed)[1])
     return Subject(source=name, network=gl.Network.of(cell), sequences=sequences)
 
 
@@ -152,7 +153,7 @@ def _model_subject(path: Path, sequence: SequenceOptions, options: MeasureOption
         dtype=options.dtype,
     )
     features = network.recurrences[0].cell.input_size
-    sequences = _sequences(sequence, features, _generators(options.seed)[1])
+    sequences = input_sequences(sequence, features, generators(options.seed)[1])
     return Subject(source=str(path), network=network, sequences=sequences)
 
 
@@ -166,11 +167,12 @@ def load(path: Path, **settings: Any) -> gl.Network:
     return gl.load(path, **settings)
 
 
-def _sequences(options: SequenceOptions, features: int, rng: np.random.Generator) -> gl.Sequences:
+def input_sequences(options: InputOptions, features: int, rng: np.random.Generator) -> gl.Sequences:
+    """Sequences of a file, or made up for so many features."""
     if options.inputs is None:
-        _refuse(_among(options, FILE_LAYOUT), "says how the file of --inputs is laid out")
+        refuse(_among(options, FILE_LAYOUT), "says how the file of --inputs is laid out")
         return _synthetic(options, features, rng)
-    _refuse(_among(options, SYNTHETIC), "shapes synthetic inputs, and --inputs names a file")
+    refuse(_among(options, SYNTHETIC), "shapes synthetic inputs, and --inputs names a file")
     return gl.read_sequences(
         options.inputs,
         batch_first=options.batch_first,
@@ -181,7 +183,7 @@ def _sequences(options: SequenceOptions, features: int, rng: np.random.Generator
     )
 
 
-def _synthetic(options: SequenceOptions, features: int, rng: np.random.Generator) -> gl.Sequences:
+def _synthetic(options: InputOptions, features: int, rng: np.random.Generator) -> gl.Sequences:
     return gl.synthetic_sequences(
         options.synthetic or "gaussian",
         length=options.length or LENGTH,
@@ -212,7 +214,7 @@ def _initial_state(path: Path | None, network: gl.Network) -> Any:
     return states
 
 
-def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+def generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
     """One stream for the weights and one for the inputs, so that neither moves the other."""
     import numpy as np
 
@@ -224,11 +226,11 @@ def _nonlinearity(options: MeasureOptions) -> dict[str, Any]:
     return {name: value for name, value in given(options).items() if name == "nonlinearity"}
 
 
-def _among(options: SequenceOptions, names: tuple[str, ...]) -> dict[str, Any]:
+def _among(options: InputOptions, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in given(options).items() if name in names}
 
 
-def _refuse(chosen: dict[str, Any], reason: str) -> None:
+def refuse(chosen: dict[str, Any], reason: str) -> None:
     """A usage error for options that would have no effect, in place of ignoring them."""
     if chosen:
         raise typer.BadParameter(reason, param_hint=option_name(next(iter(chosen))))

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gradlab_reports.bundle import write_comparison as write_comparison
     from gradlab_reports.bundle import write_figure as write_figure
     from gradlab_reports.bundle import write_report as write_report
     from gradlab_reports.bundle import write_sweep_figures as write_sweep_figures
@@ -13,12 +14,19 @@ if TYPE_CHECKING:
 
 _HOME = {
     "figure_kinds": "gradlab_reports.catalog",
+    "write_comparison": "gradlab_reports.bundle",
     "write_figure": "gradlab_reports.bundle",
     "write_report": "gradlab_reports.bundle",
     "write_sweep_figures": "gradlab_reports.bundle",
 }
 
-__all__ = ["figure_kinds", "write_figure", "write_report", "write_sweep_figures"]
+__all__ = [
+    "figure_kinds",
+    "write_comparison",
+    "write_figure",
+    "write_report",
+    "write_sweep_figures",
+]
 
 
 def __getattr__(name: str) -> Any:

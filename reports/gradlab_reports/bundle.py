@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import gradlab as gl
-from gradlab_reports.catalog import KINDS, RUN_KINDS, SWEEP_KINDS, FigureKind
+from gradlab_reports.catalog import COMPARISON, KINDS, RUN_KINDS, SWEEP_KINDS, FigureKind
 from gradlab_reports.drawing import Drawing, draw, failed, plot_function
 from gradlab_reports.loading import RunTables, load_frame
-from gradlab_reports.run_folder import RunFolder, open_run
+from gradlab_reports.run_folder import RunFolder, open_comparison, open_run, read_document
 
 logger = logging.getLogger("gradlab_reports")
 
@@ -70,7 +70,7 @@ def write_figure(
     Parameters
     ----------
     source
-        A run or sweep folder, or the CSV file that the kind is drawn from.
+        A folder of results, or the CSV file that the kind is drawn from.
     kind
         One of `figure_kinds`.
     output
@@ -137,13 +137,47 @@ def write_sweep_figures(folder: Path) -> list[Path]:
         raise gl.RunFolderError(
             f"{folder} is not a folder: expected one as written by gradlab sweep -o"
         )
-    drawings = [_draw_sweep(folder, kind) for kind in SWEEP_KINDS]
+    drawings = [_draw_whole(folder, kind) for kind in SWEEP_KINDS]
     with _writing(folder):
         (folder / "figures").mkdir(exist_ok=True)
         return [path for drawing in drawings for path in drawing.save(folder / "figures")]
 
 
-def _draw_sweep(folder: Path, kind: FigureKind) -> Drawing:
+def write_comparison(folder: Path) -> Path:
+    """Add the figure and the page to the folder of a comparison.
+
+    Parameters
+    ----------
+    folder
+        A folder with ``compare.csv``, ``compare.json`` and ``manifest.json``.
+
+    Returns
+    -------
+    page
+        Path of ``compare.html``: one file that needs nothing else. A figure that cannot be drawn is
+        logged and named on the page.
+
+    Raises
+    ------
+    gl.RunFolderError
+        If the folder is not a complete comparison.
+    gl.OutputError
+        If it cannot be written to.
+    """
+    from gradlab_reports.page import comparison_text
+
+    folder = Path(folder)
+    document, manifest = open_comparison(folder), read_document(folder / "manifest.json")
+    drawing = _draw_whole(folder, COMPARISON)
+    with _writing(folder):
+        (folder / "figures").mkdir(exist_ok=True)
+        drawing.save(folder / "figures")
+    page = folder / "compare.html"
+    _write(page, comparison_text(document, manifest, drawing).encode("utf-8"))
+    return page
+
+
+def _draw_whole(folder: Path, kind: FigureKind) -> Drawing:
     try:
         frame = load_frame(folder, kind)
     except gl.GradlabError as error:

@@ -103,9 +103,18 @@ SWEEP_KINDS = (
     ),
 )
 
-KINDS = {kind.name: kind for kind in (*RUN_KINDS, *SWEEP_KINDS)}
+COMPARISON = FigureKind(
+    name="compare",
+    module="compare",
+    table="compare.csv",
+    columns=("label", "lag", "log_norm_median"),
+    optional=("log_norm_q05", "log_norm_q95"),
+    wide=True,
+)
+
+KINDS = {kind.name: kind for kind in (*RUN_KINDS, *SWEEP_KINDS, COMPARISON)}
 
 
 def figure_kinds() -> tuple[str, ...]:
-    """Names of all figures, those of a run first, then those of a sweep."""
+    """Names of all figures: those of a run, then of a sweep, then of a comparison."""
     return tuple(KINDS)

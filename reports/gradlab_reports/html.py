@@ -8,6 +8,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from gradlab_reports.comparison import ComparisonPage
 from gradlab_reports.views import Page
 
 # The letters and indices of the derivation, nothing longer: names of people's files stay as is.
@@ -45,17 +46,19 @@ def notation(words: str) -> Markup:
     return Markup(_POWER.sub(r"<sup>\1</sup>", _INDEX.sub(r"\1<sub>\2</sub>", escaped)))
 
 
-def render(page: Page) -> str:
+def render(page: Page | ComparisonPage) -> str:
     """Render a page.
 
     Parameters
     ----------
     page
-        Everything the page says; only the figures' own markup is taken as it is.
+        Everything the page says, on a run or on a comparison; only the figures' own markup is taken
+        as it is.
 
     Returns
     -------
     text
         One HTML document that asks for nothing from outside.
     """
-    return _environment().get_template("report.html.j2").render(page=page)
+    template = "compare.html.j2" if isinstance(page, ComparisonPage) else "report.html.j2"
+    return _environment().get_template(template).render(page=page)

@@ -16,12 +16,18 @@ LINE_HEIGHT = 1.32
 
 @dataclass(frozen=True, kw_only=True)
 class EndLabel:
-    """Words for the end of one line, whose height is in data units."""
+    """Words for the end of one line, whose height is in data units.
+
+    A line may end inside the axes: ``reach`` is the part of their width where it does. ``literal``
+    words are taken as they are, without mathematics in dollar signs.
+    """
 
     height: float
     text: str
     color: str
     leader: bool = True
+    reach: float = 1.0
+    literal: bool = False
 
     @property
     def lines(self) -> int:
@@ -91,7 +97,7 @@ def write_end_labels(ax: Axes, labels: Sequence[EndLabel]) -> None:
     for label, start, center in zip(labels, wanted, centers, strict=True):
         ax.annotate(
             label.text,
-            xy=(1.0, start),
+            xy=(label.reach, start),
             xytext=(1.035, center),
             xycoords="axes fraction",
             textcoords="axes fraction",
@@ -100,6 +106,7 @@ def write_end_labels(ax: Axes, labels: Sequence[EndLabel]) -> None:
             va="center",
             linespacing=1.15,
             annotation_clip=False,
+            parse_math=not label.literal,
             arrowprops=_leader(label.color) if label.leader else None,
         )
 

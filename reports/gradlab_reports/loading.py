@@ -1,4 +1,4 @@
-"""The frame that a kind of figure draws, from a run folder, a sweep folder or straight a CSV."""
+"""The frame that a kind of figure draws, from a folder of results or straight from a CSV."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gradlab as gl
-from gradlab_reports.catalog import FigureKind
+from gradlab_reports.catalog import COMPARISON, FigureKind
 from gradlab_reports.run_folder import one_recurrence, read_table
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ ADVICE = {
     "pairs.csv": "analyze the network with --pairs to have it",
     "sweep.csv": "expected a folder as written by gradlab sweep -o",
     "sweep_profiles.csv": "expected a folder as written by gradlab sweep -o",
+    "compare.csv": "expected a folder as written by gradlab compare -o",
 }
 
 
@@ -30,7 +31,8 @@ def load_frame(source: Path, kind: FigureKind, recurrence: str | None = None) ->
     kind
         The kind of figure.
     recurrence
-        Which recurrence; None where the table holds one only.
+        Which recurrence; None where the table holds one only, and for a comparison, which shows
+        them all.
 
     Returns
     -------
@@ -48,7 +50,8 @@ def load_frame(source: Path, kind: FigureKind, recurrence: str | None = None) ->
     # A sweep's tables are small, and which of its columns were swept is not known beforehand.
     everything = kind.table.startswith("sweep")
     table = read_table(path, kind.columns, None if everything else kind.optional)
-    table = one_recurrence(table, recurrence, path)
+    if kind is not COMPARISON or recurrence is not None:
+        table = one_recurrence(table, recurrence, path)
     return _with_gamma(table, path) if kind.table == "sweep_profiles.csv" else table
 
 

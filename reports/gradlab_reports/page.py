@@ -1,4 +1,4 @@
-"""Compose a page: the words of a run, its figures as far as they fit, its tables."""
+"""Compose a page: the words of a run or a comparison, figures as far as they fit, tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradlab as gl
-from gradlab_reports import tables, views
+from gradlab_reports import comparison, tables, views
+from gradlab_reports.comparison import ComparisonPage
 from gradlab_reports.drawing import Drawing
 from gradlab_reports.html import render
 from gradlab_reports.loading import RunTables
@@ -40,6 +41,28 @@ def page_text(run: RunFolder, drawings: Drawings, data: RunTables) -> str:
     bare = len(render(_compose(run, drawings, data, {})).encode())
     markup = fitted(drawings, PAGE_LIMIT - bare)
     return render(_compose(run, drawings, data, markup))
+
+
+def comparison_text(
+    document: Mapping[str, Any], manifest: Mapping[str, Any], drawing: Drawing
+) -> str:
+    """Write the page of a comparison.
+
+    Parameters
+    ----------
+    document, manifest
+        ``compare.json`` and ``manifest.json``.
+    drawing
+        Its one figure.
+
+    Returns
+    -------
+    text
+        One HTML document below `PAGE_LIMIT` bytes as long as its words are.
+    """
+    bare = len(render(_compose_comparison(document, manifest, drawing, {})).encode())
+    markup = fitted({"": [drawing]}, PAGE_LIMIT - bare)
+    return render(_compose_comparison(document, manifest, drawing, markup))
 
 
 def fitted(drawings: Drawings, room: int) -> dict[str, str]:
@@ -82,6 +105,24 @@ def _compose(
         ],
         assumptions=views.all_assumptions(run.summary, run.manifest),
         provenance=views.provenance_rows(run.manifest),
+    )
+
+
+def _compose_comparison(
+    document: Mapping[str, Any],
+    manifest: Mapping[str, Any],
+    drawing: Drawing,
+    markup: Mapping[str, str],
+) -> ComparisonPage:
+    return ComparisonPage(
+        title=comparison.title(document),
+        sentence=comparison.finding(document),
+        remarks=comparison.remarks(document),
+        figure=_figure(drawing, markup),
+        tables=comparison.all_tables(document),
+        how_to_read=comparison.HOW_TO_READ,
+        assumptions=comparison.assumptions(document),
+        provenance=views.provenance_rows(manifest),
     )
 
 

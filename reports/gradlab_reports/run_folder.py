@@ -13,7 +13,20 @@ import gradlab as gl
 if TYPE_CHECKING:
     import pandas as pd
 
-TEXT_COLUMNS = frozenset({"recurrence", "gate", "activation", "rung", "kind", "status", "message"})
+TEXT_COLUMNS = frozenset(
+    {
+        "label",
+        "recurrence",
+        "gate",
+        "activation",
+        "rung",
+        "kind",
+        "quantity",
+        "name",
+        "status",
+        "message",
+    }
+)
 RUN_FILES = ("manifest.json", "summary.json", "lag_profile.csv", "steps.csv", "spectrum.csv")
 
 
@@ -67,6 +80,33 @@ def open_run(folder: Path) -> RunFolder:
     summary = read_document(folder / "summary.json")
     _check_summary(folder / "summary.json", summary)
     return RunFolder(path=folder, manifest=read_document(folder / "manifest.json"), summary=summary)
+
+
+def open_comparison(folder: Path) -> dict[str, Any]:
+    """Read the document of a comparison's folder.
+
+    Parameters
+    ----------
+    folder
+        A folder as ``compare -o`` writes it.
+
+    Returns
+    -------
+    document
+        ``compare.json``.
+
+    Raises
+    ------
+    gl.RunFolderError
+        If it is missing, damaged, or of another kind.
+    """
+    path = Path(folder) / "compare.json"
+    document = read_document(path)
+    if document.get("kind") != "comparison" or not document.get("recurrences"):
+        raise gl.RunFolderError(
+            f"{path} is no comparison: expected a folder as written by gradlab compare -o"
+        )
+    return document
 
 
 def _check_summary(path: Path, summary: dict[str, Any]) -> None:

@@ -302,6 +302,61 @@ def write_sweep_folder(
     return folder
 
 
+COMPARED = (
+    "label,recurrence,lag,pairs,log_norm_median,log_norm_q05,log_norm_q95,log_bound_gamma,"
+    "log_bound_onestep,log_bound_blocks"
+).split(",")
+
+
+def compared_rows(decay: Decay, steps: int) -> list[list[object]]:
+    return [
+        [
+            *(decay.name, "rnn", lag, steps - lag + 1),
+            *(decay.norm(lag, q) for q in (0.0, -1.0, 1.0)),
+            *(decay.bound(rung, lag) for rung in ("gamma", "onestep", "blocks")),
+        ]
+        for lag in range(1, steps + 1)
+    ]
+
+
+def compared_entry(decay: Decay, steps: int, common_lag: int) -> dict[str, Any]:
+    entry = summary_entry(decay, steps)
+    left_out = ("name", "saturation", "lyapunov", "certificates")
+    return {
+        "label": decay.name,
+        "recurrence": "rnn",
+        **{name: value for name, value in entry.items() if name not in left_out},
+        "log_norm_at_common_lag": decay.norm(common_lag),
+        "longest_lag": steps,
+        "differing": {"seed": len(decay.name)},
+        "sha256_weights": f"{len(decay.name):02d}" * 32,
+        "sha256_inputs": "cd" * 32,
+    }
+
+
+def write_comparison_folder(
+    folder: Path, *decays: Decay, lengths: Sequence[int] | None = None, same_inputs: bool = True
+) -> Path:
+    """A comparison of closed forms, whose labels are their names."""
+    folder.mkdir(parents=True)
+    steps = lengths or [60] * len(decays)
+    both = list(zip(decays, steps, strict=True))
+    document = {
+        "schema": 1,
+        "kind": "comparison",
+        "labels": [decay.name for decay in decays],
+        "common_lag": min(steps),
+        "same_inputs": same_inputs,
+        "differing": ["seed"],
+        "recurrences": [strict(compared_entry(decay, n, min(steps))) for decay, n in both],
+    }
+    (folder / "manifest.json").write_text(json.dumps(MANIFEST, allow_nan=False))
+    (folder / "compare.json").write_text(json.dumps(document, allow_nan=False))
+    rows = [row for decay, n in both for row in compared_rows(decay, n)]
+    write_csv(folder / "compare.csv", COMPARED, rows)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def decay() -> type[Decay]:
     """The closed form that a sample run is made from."""
@@ -334,5 +389,15 @@ def write_sweep(tmp_path: Path) -> WriteRun:
 
     def write(name: str, gammas: Sequence[float], **how: Any) -> Path:
         return write_sweep_folder(tmp_path / name, gammas, **how)
+
+    return write
+
+
+@pytest.fixture
+def write_compared(tmp_path: Path) -> WriteRun:
+    """Write a comparison's folder below the test's own: ``write_compared(name, *decays)``."""
+
+    def write(name: str, *decays: Decay, **how: Any) -> Path:
+        return write_comparison_folder(tmp_path / name, *decays, **how)
 
     return write

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from gradlab_reports import figures
 from gradlab_reports.canvas import axes_or_new, figure_of, rendered
-from gradlab_reports.catalog import KINDS, RUN_KINDS, SWEEP_KINDS, figure_kinds
+from gradlab_reports.catalog import COMPARISON, KINDS, RUN_KINDS, SWEEP_KINDS, figure_kinds
 from gradlab_reports.figures.ladder import plot_ladder
 from gradlab_reports.figures.pairs import plot_pairs
 from gradlab_reports.figures.saturation import plot_saturation
@@ -70,11 +70,14 @@ def words(ax: Axes) -> str:
 
 
 @pytest.fixture
-def sources(write_run: WriteRun, write_sweep: WriteRun) -> dict[str, Path]:
+def sources(
+    write_run: WriteRun, write_sweep: WriteRun, write_compared: WriteRun, decay: Any
+) -> dict[str, Path]:
     run, sweep = write_run("run"), write_sweep("sweep", [0.5, 1.0, 1.5])
-    return dict.fromkeys((kind.name for kind in RUN_KINDS), run) | dict.fromkeys(
-        (kind.name for kind in SWEEP_KINDS), sweep
-    )
+    compared = write_compared("compared", decay(name="a"), decay(name="b", rate=-0.3))
+    runs = dict.fromkeys((kind.name for kind in RUN_KINDS), run)
+    sweeps = dict.fromkeys((kind.name for kind in SWEEP_KINDS), sweep)
+    return runs | sweeps | {COMPARISON.name: compared}
 
 
 def test_every_figure_file_is_in_the_catalog_and_the_reverse() -> None:

@@ -33,6 +33,7 @@ INKS = [
     saturation.SHARE_INK,
     ladder.BLOCKS_INK,
     *(bound.ink for bound in style.BOUNDS),
+    *(curve.ink for curve in style.CURVES),
     *(cause[-1] for cause in ladder.CAUSES),
 ]
 

@@ -46,7 +46,7 @@ def run_script(script: str, *arguments: str, **variables: str) -> str:
 def test_kinds_are_those_of_the_contract() -> None:
     assert set(figure_kinds()) == {
         "decay", "pairs", "spectrum", "singular-values", "saturation", "ladder",
-        "rate", "decay-by-gamma",
+        "rate", "decay-by-gamma", "compare",
     }  # fmt: skip
 
 

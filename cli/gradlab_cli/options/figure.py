@@ -18,8 +18,9 @@ KindOption = Annotated[
     str,
     typer.Option(
         metavar="KIND",
-        help="Of a run: decay, ladder, pairs, spectrum, singular-values or saturation; of a sweep: "
-        "rate or decay-by-gamma.",
+        help="Of a run: decay, ladder, pairs, spectrum, singular-values or saturation, with a loss "
+        "gradient or gradient-pairs, of gated cells gates or paths; of a sweep: rate or "
+        "decay-by-gamma; of a comparison: compare.",
         show_default=False,
     ),
 ]

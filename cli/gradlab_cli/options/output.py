@@ -40,6 +40,18 @@ SweepFolderOption = Annotated[
     ),
 ]
 
+ComparisonFolderOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Folder for the table, the figure and compare.html.",
+        show_default="only print",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
 PairsOption = Annotated[
     bool,
     typer.Option(
