@@ -56,8 +56,9 @@ def regime(
         The rate is the Theil-Sen slope of the median log norm over the lags beyond the transient.
         Its interval is a nominal 95 % t interval over local slopes: one a sequence, or, of fewer
         than five sequences, several disjoint stretches of lags each. With L the longest lag that
-        nearly all sequences reach, the network is *vanishing* if the whole interval lies below -ln 10/L, *exploding* if above ln 10/L,
-        *near-critical* if within (less than a factor 10 over the lags measured), else *undecided*.
+        nearly all sequences reach, the network is *vanishing* if the whole interval lies below
+        -ln 10/L, *exploding* if above ln 10/L, *near-critical* if within (less than a factor 10
+        over the lags measured), else *undecided*.
 
     Notes
     -----

@@ -105,7 +105,7 @@ def after_unroll(
     states[0] = start
     product = np.empty((len(start), len(W_h)), dtype=start.dtype)
     by_gate = product.reshape(len(start), 3, -1).transpose(1, 0, 2)
-    gates, candidate = np.empty((2, *start.shape), start.dtype), np.empty(start.shape, dtype=start.dtype)
+    gates, candidate = np.empty((2, *start.shape), start.dtype), np.empty(start.shape, start.dtype)
     gate, phi = functions.gate, functions.candidate
     steps = drive.reshape(*drive.shape[:2], 4, -1).transpose(0, 2, 1, 3)
     for a, h, following in zip(steps, states, states[1:], strict=False):

@@ -10,6 +10,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.arrays import Array
+from gradlab.cells.kinds import CELLS
 from gradlab.cells.stack import Network, Recurrence
 from gradlab.cells.vanilla import VanillaCell
 from gradlab.engine.rollout import reverse_sequences, rollout, rollout_network
@@ -182,3 +183,16 @@ def test_a_zero_matrix_cannot_be_scaled(scale: object) -> None:
     assert callable(scale)
     with pytest.raises(UnreachableTargetError, match="is 0"):
         scale(np.zeros((3, 3)), 0.9)
+
+
+@pytest.mark.parametrize("kind", sorted(CELLS))
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_one_initial_state_serves_all_sequences(kind: str, dtype: str) -> None:
+    rng = np.random.default_rng(6)
+    own = {"leak": 0.3} if kind == "leaky" else {}
+    cell = CELLS[kind].initialize(input_size=2, hidden_size=4, dtype=dtype, rng=rng, **own)
+    inputs, start = rng.standard_normal((5, 3, 2)), rng.standard_normal(cell.state_size)
+    shared = rollout(cell, inputs, initial_state=start)
+    repeated = rollout(cell, inputs, initial_state=np.tile(start, (3, 1)))
+    np.testing.assert_array_equal(shared.states, repeated.states)
+    assert shared.states.dtype == dtype
