@@ -114,25 +114,36 @@ def anchors(text: str) -> str | int | list[int]:
     if text in ("all", "last", "auto"):
         return text
     try:
-        times = [int(part) for part in text.split(",")]
+        times = [int(part) for part in text.removesuffix(",").split(",")]
     except ValueError as error:
-        expected = "all, last, auto, a number of end times, or a comma list of end times"
+        expected = "all, last, auto, a number of end times, or a comma list of end times (one: 5,)"
         raise typer.BadParameter(
             f"{text!r} found, expected {expected}", param_hint="--anchors"
         ) from error
-    return times if len(times) > 1 else times[0]
+    return times if "," in text else times[0]
 
 
 def _random_subject(
     random: RandomOptions, sequence: SequenceOptions, options: MeasureOptions
 ) -> Subject:
     refuse(_nonlinearity(options), "belongs to a model file; a random network has --activation")
+    _refuse_idle(random)
     network_rng, input_rng = generators(options.seed)
     features = random.input_size or INPUT_SIZE
     sequences = input_sequences(sequence, features, input_rng)
     shape = {"hidden_size": HIDDEN_SIZE, "input_size": sequences.inputs.shape[2], **given(random)}
     cell = gl.VanillaCell.initialize(rng=network_rng, dtype=options.dtype, **shape)
     return Subject(source=RANDOM, network=gl.Network.of(cell), sequences=sequences)
+
+
+def _refuse_idle(random: RandomOptions) -> None:
+    """Refuse options of the random network that another one leaves without effect."""
+    if random.gamma is not None or random.radius is not None:
+        target = "gamma" if random.gamma is not None else "radius"
+        idle = {"gain": random.gain} if random.gain is not None else {}
+        refuse(idle, f"has no effect beside --{target}, which sets the scale of W_hh")
+    if random.recurrent != "sparse" and random.density is not None:
+        refuse({"density": random.density}, "belongs to --recurrent sparse")
 
 
 def _scenario_subject(name: str, sequence: SequenceOptions, options: MeasureOptions) -> Subject:

@@ -257,3 +257,22 @@ def test_option_that_shapes_a_random_network_is_refused_for_a_scenario(gradlab: 
     assert outcome.code == 2
     assert "--gain" in outcome.error
     assert "vanishing" in outcome.error
+
+
+@pytest.mark.parametrize(
+    ("options", "idle"),
+    [
+        (["--gamma", "0.9", "--gain", "2"], "--gain"),
+        (["--radius", "0.9", "--gain", "2"], "--gain"),
+        (["--density", "0.3"], "--density"),
+    ],
+)
+def test_options_without_effect_are_refused(run: Run, options: list[str], idle: str) -> None:
+    outcome = run("analyze", "random", *options)
+    assert outcome.code == 2
+    assert idle in outcome.err
+
+
+def test_a_single_end_time_is_spelled_with_a_comma(run: Run) -> None:
+    assert document(run("analyze", *SMALL, "--anchors", "5,", "--json"))
+    assert run("analyze", *SMALL, "--anchors", "5,x").code == 2
