@@ -267,12 +267,12 @@ def test_option_that_shapes_a_random_network_is_refused_for_a_scenario(gradlab: 
         (["--density", "0.3"], "--density"),
     ],
 )
-def test_options_without_effect_are_refused(run: Run, options: list[str], idle: str) -> None:
-    outcome = run("analyze", "random", *options)
+def test_options_without_effect_are_refused(gradlab: Run, options: list[str], idle: str) -> None:
+    outcome = gradlab("analyze", "random", *options)
     assert outcome.code == 2
     assert idle in outcome.err
 
 
-def test_a_single_end_time_is_spelled_with_a_comma(run: Run) -> None:
-    assert document(run("analyze", *SMALL, "--anchors", "5,", "--json"))
-    assert run("analyze", *SMALL, "--anchors", "5,x").code == 2
+def test_a_single_end_time_is_spelled_with_a_comma(gradlab: Run) -> None:
+    assert document(gradlab("analyze", *SMALL, "--anchors", "5,", "--json"))
+    assert gradlab("analyze", *SMALL, "--anchors", "5,x").code == 2
