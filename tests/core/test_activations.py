@@ -51,6 +51,9 @@ def test_far_tails_are_finite_and_quiet(name: str) -> None:
     phi = activation(name)
     assert np.isfinite(phi.function(z)).all()
     assert np.isfinite(phi.derivative(z)).all()
+    value, slope = phi.value_and_slope(z)
+    np.testing.assert_allclose(value, phi.function(z), rtol=1e-15, atol=1e-300)
+    np.testing.assert_allclose(slope, phi.derivative(z), rtol=1e-14, atol=1e-300)
 
 
 def test_slope_of_tanh_does_not_cancel() -> None:
@@ -87,8 +90,23 @@ def test_an_unknown_activation_names_the_nearest() -> None:
 def test_value_and_slope_together_are_those_taken_apart(name: str) -> None:
     phi, z = activation(name), np.linspace(-50.0, 50.0, 1001)
     value, slope = phi.value_and_slope(z)
-    np.testing.assert_allclose(value, phi.function(z), rtol=1e-15)
-    np.testing.assert_allclose(slope, phi.derivative(z), rtol=1e-15)
+    np.testing.assert_allclose(value, phi.function(z), rtol=1e-14)
+    np.testing.assert_allclose(slope, phi.derivative(z), rtol=1e-14)
+    np.testing.assert_array_equal(z, np.linspace(-50.0, 50.0, 1001))
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "relu", "hard_sigmoid"])
+def test_values_written_in_place_are_those_of_the_function(name: str) -> None:
+    phi, z = activation(name), np.linspace(-30.0, 30.0, 60).reshape(2, 5, 6)[:, 1:4]
+    out = np.empty_like(z)
+    phi.write(z, out)
+    np.testing.assert_allclose(out, phi.function(z), rtol=1e-14)
+    phi.write(out, out)
+    np.testing.assert_allclose(out, phi.function(phi.function(z)), rtol=1e-14)
+    narrow = z.astype(np.float32)
+    value, slope = phi.value_and_slope(narrow)
+    assert value.dtype == slope.dtype == np.dtype("float32")
+    np.testing.assert_allclose(slope, phi.derivative(narrow.astype(float)), rtol=1e-5, atol=1e-37)
 
 
 def test_straight_sigmoids_of_the_frameworks_differ() -> None:
