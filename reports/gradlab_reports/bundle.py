@@ -191,7 +191,11 @@ def _draw_run(run: RunFolder, data: RunTables) -> dict[str, list[Drawing]]:
     endings = file_endings(names)
     kinds = [kind for kind in RUN_KINDS if run.has(kind.table)]
     return {
-        name: [_draw_one(data, kind, name, endings[name], f"r{index}") for kind in kinds]
+        name: [
+            _draw_one(data, kind, name, endings[name], f"r{index}")
+            for kind in kinds
+            if not (kind.partial and data.leaves_out(kind.table, name))
+        ]
         for index, name in enumerate(names)
     }
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from gradlab_reports.style import RC
@@ -31,6 +33,35 @@ def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
     figure = Figure(figsize=size, layout=layout)
     FigureCanvasAgg(figure)
     return figure.add_subplot()
+
+
+def stacked(ax: Axes, heights: Sequence[float]) -> list[Axes]:
+    """Share the place of some axes among panels above each other, with one horizontal axis.
+
+    Parameters
+    ----------
+    ax
+        Axes of any figure; they become the top panel.
+    heights
+        Heights of the panels in relation to each other, from the top.
+
+    Returns
+    -------
+    panels
+        From the top; only the last has the labels of the horizontal axis's ticks.
+    """
+    figure = figure_of(ax)
+    spec = ax.get_subplotspec()
+    if spec is None:
+        box = ax.get_position()
+        edges = {"left": box.x0, "right": box.x1, "bottom": box.y0, "top": box.y1}
+        spec = GridSpec(1, 1, figure=figure, **edges)[0]
+    parts = GridSpecFromSubplotSpec(len(heights), 1, subplot_spec=spec, height_ratios=heights)
+    ax.set_subplotspec(parts[0])
+    panels = [ax, *(figure.add_subplot(parts[i], sharex=ax) for i in range(1, len(heights)))]
+    for panel in panels[:-1]:
+        panel.tick_params(labelbottom=False)
+    return panels
 
 
 def figure_of(ax: Axes) -> Figure:

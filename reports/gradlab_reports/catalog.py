@@ -10,7 +10,7 @@ class FigureKind:
     """Where a kind of figure is drawn, and from what.
 
     The module ``gradlab_reports.figures.<module>`` holds ``plot_<module>``, ``caption`` and
-    ``finding``.
+    ``finding``. The table of a ``partial`` kind leaves recurrences out that have nothing to show.
     """
 
     name: str
@@ -19,6 +19,7 @@ class FigureKind:
     columns: tuple[str, ...]
     optional: tuple[str, ...] = ()
     wide: bool = False
+    partial: bool = False
 
 
 _PROFILE_BOUNDS = (
@@ -45,6 +46,15 @@ RUN_KINDS = (
         wide=True,
     ),
     FigureKind(
+        name="gradient",
+        module="gradient",
+        table="gradient.csv",
+        columns=("lag", "share", "cumulative_share", "log_term_norm_median"),
+        optional=("log_term_bound_median",),
+        wide=True,
+        partial=True,
+    ),
+    FigureKind(
         name="ladder",
         module="ladder",
         table="lag_profile.csv",
@@ -57,6 +67,13 @@ RUN_KINDS = (
         table="pairs.csv",
         columns=("t", "k", "log_norm"),
         optional=("sequence",),
+    ),
+    FigureKind(
+        name="gradient-pairs",
+        module="gradient_pairs",
+        table="gradient_pairs.csv",
+        columns=("sequence", "t", "k", "log_term_norm"),
+        partial=True,
     ),
     FigureKind(
         name="spectrum",
@@ -85,6 +102,20 @@ RUN_KINDS = (
             "saturated_share",
         ),
         optional=("activation",),
+    ),
+    FigureKind(
+        name="gates",
+        module="gates",
+        table="gates.csv",
+        columns=("sequence", "t", "gate", "mean", "q05", "q95"),
+        partial=True,
+    ),
+    FigureKind(
+        name="paths",
+        module="paths",
+        table="paths.csv",
+        columns=("quantity", "name", "lag", "value"),
+        partial=True,
     ),
 )
 

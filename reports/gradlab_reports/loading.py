@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ADVICE = {
+    "gradient.csv": "analyze the network with --targets to have it",
+    "gradient_pairs.csv": "analyze the network with --targets and --pairs to have it",
+    "gates.csv": "only gated cells have it",
+    "paths.csv": "only cells that carry their state on have it",
     "pairs.csv": "analyze the network with --pairs to have it",
     "sweep.csv": "expected a folder as written by gradlab sweep -o",
     "sweep_profiles.csv": "expected a folder as written by gradlab sweep -o",
@@ -104,6 +108,16 @@ class RunTables:
         if isinstance(found, gl.GradlabError):
             raise found
         return one_recurrence(found, recurrence, self._folder / table)
+
+    def leaves_out(self, table: str, recurrence: str) -> bool:
+        """Whether the table can be read and has no row of a recurrence."""
+        try:
+            self.frame(table, recurrence)
+        except gl.UnknownNameError:
+            return True
+        except gl.GradlabError:
+            return False
+        return False
 
     def _load(self, table: str) -> pd.DataFrame:
         kinds = [kind for kind in self._kinds if kind.table == table]

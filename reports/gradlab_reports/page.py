@@ -168,6 +168,8 @@ def _tables(entry: Mapping[str, Any], data: RunTables) -> list[tables.Table]:
         _ladder(str(entry["name"]), data),
         tables.slack_table(entry.get("slack") or {}),
         tables.horizon_table(entry.get("horizon") or {}),
+        tables.gradient_table(entry.get("gradient") or {}),
+        tables.gates_table(entry),
         tables.spectrum_table(entry),
         tables.saturation_table(entry.get("saturation") or {}),
     ]

@@ -136,6 +136,10 @@ SHRINK_GROW = LinearSegmentedColormap.from_list(
 )
 EXACT_ZERO, MISSING = "#1a1a1a", "#ffffff"
 
+# Where no value is special: the darker, the more; an exact zero has a hue of its own.
+MORE = LinearSegmentedColormap.from_list("more", ["#e4eef6", "#6fb1dd", BLUE, "#002b45"])
+NOTHING = "#f3e7b0"
+
 P = ParamSpec("P")
 
 

@@ -154,22 +154,120 @@ def _lag(value: object, otherwise: str) -> str:
 
 
 def spectrum_table(recurrence: Mapping[str, Any]) -> Table:
-    """Summary of the recurrent weights, gate by gate where there are gates."""
+    """Summary of the recurrent weights; those of gates have a table of their own."""
     rows = [
         (words, plain(number(recurrence[key]), 5))
         for key, words in SPECTRUM.items()
         if recurrence.get(key) is not None
     ]
-    for gate, values in (recurrence.get("gates") or {}).items():
-        for key, words in (("sigma_max", "σ_max"), ("spectral_radius", "spectral radius")):
-            if values.get(key) is not None:
-                rows.append((f"gate {gate}: {words}", plain(number(values[key]), 5)))
     for name, entry in (recurrence.get("certificates") or {}).items():
         if entry.get("rate") is not None:
             rate, constant = number(entry["rate"]), number(entry.get("constant"))
             words = f"× {plain(rate, 5)} per step, constant {plain(constant, 5)}"
             rows.append((f"certificate {name} (a bound)", words))
     return Table(title="Recurrent weights", header=("quantity", "value"), rows=rows)
+
+
+def gates_table(recurrence: Mapping[str, Any]) -> Table | None:
+    """What is known of every gate: its weights, its ends, and how long it keeps the state.
+
+    Parameters
+    ----------
+    recurrence
+        An entry of ``summary.json``.
+
+    Returns
+    -------
+    table
+        One row a gate; None for cells without gates.
+    """
+    gates = recurrence.get("gates") or {}
+    if not gates:
+        return None
+    header = (
+        "gate",
+        "σ_max",
+        "spectral radius",
+        "saturated low",
+        "saturated high",
+        "half-life (steps)",
+    )
+    return Table(
+        title="Gates",
+        header=header,
+        rows=[_gate_row(str(name), values) for name, values in gates.items()],
+        note=_gates_note(recurrence.get("state_shares") or {}),
+    )
+
+
+def _gate_row(name: str, values: Mapping[str, Any]) -> tuple[str, ...]:
+    known = {key: number(value) for key, value in values.items() if value is not None}
+    norms = (
+        plain(known[key], 4) if key in known else "" for key in ("sigma_max", "spectral_radius")
+    )
+    ends = (share(known[key]) if key in known else "" for key in ("low_share", "high_share"))
+    return (name, *norms, *ends, _half_life(known))
+
+
+def _half_life(known: Mapping[str, float]) -> str:
+    if "half_life_median" not in known:
+        return ""
+    low, middle, high = (plain(known[f"half_life_{which}"]) for which in ("min", "median", "max"))
+    return f"{middle} (units: {low} to {high})"
+
+
+def _gates_note(shares: Mapping[str, Any]) -> str:
+    """Words under the table: what its columns mean, and which part of the state is taken."""
+    said = (
+        "The half-life is that of the direct path, the product of a gate's values; the gradient "
+        "may take others. No gate's σ_max bounds the gradient."
+    )
+    if len(shares) < 2:
+        return said
+    places = {"first_lag": "at lag 1", "last_lag": "at the longest lag"}
+    flows = (
+        f"{words} "
+        + " and ".join(f"{share(number(part.get(key)))} is in {n}" for n, part in shares.items())
+        for key, words in places.items()
+    )
+    return f"{said} Of the square of the gradient, {', '.join(flows)}."
+
+
+def gradient_table(gradient: Mapping[str, Any]) -> Table | None:
+    """The gradient of the loss in numbers.
+
+    Parameters
+    ----------
+    gradient
+        Entry ``gradient`` of a recurrence's summary.
+
+    Returns
+    -------
+    table
+        None without a loss.
+    """
+    if not gradient:
+        return None
+    rows = [
+        (f"lags that hold {held} % of its terms", _up_to(gradient.get(f"lag_{held}")))
+        for held in (50, 90, 99)
+    ]
+    rows += [
+        ("norm of the sum of all terms", factor(number(gradient.get("log_total_norm")))),
+        ("sum of their norms", factor(number(gradient.get("log_sum_of_norms")))),
+        ("cancellation ratio", plain(number(gradient.get("cancellation_ratio")))),
+    ]
+    return Table(
+        title="Gradient of the loss",
+        header=("quantity", "value"),
+        rows=rows,
+        note="Lags hold shares of the sum of norms. The ratio of the two norms is 1 where all "
+        "terms point the same way, and near 0 where they cancel.",
+    )
+
+
+def _up_to(lag: object) -> str:
+    return "undefined" if lag is None else f"0 to {lag}"
 
 
 def saturation_table(saturation: Mapping[str, Any]) -> Table:

@@ -170,6 +170,10 @@ def key_numbers(recurrence: Mapping[str, Any]) -> list[KeyNumber]:
     lag = (recurrence.get("horizon") or {}).get("lag_1pct")
     if lag is not None:
         numbers.append(KeyNumber(value=f"lag {lag}", meaning="from here on less than 1 % is left"))
+    held = (recurrence.get("gradient") or {}).get("lag_90")
+    if held is not None:
+        words = "the lags up to here hold 90 % of the loss's gradient"
+        numbers.append(KeyNumber(value=f"lag {held}", meaning=words))
     gamma = number(recurrence.get("gamma_w"))
     if not math.isnan(gamma):
         numbers.append(

@@ -125,3 +125,32 @@ def test_a_gated_network_tells_the_half_lives_of_its_gates(gradlab: Run, model: 
     lines = gradlab("analyze", model("trained_lstm_echo8.pt"), *short).out.splitlines()
     assert any(line.startswith("  half-life    f ") for line in lines)
     assert any("sigma_max by gate: i " in line and "(no bound)" in line for line in lines)
+
+
+def test_a_report_with_targets_draws_the_gradient_and_plot_draws_it_again(
+    gradlab: Run, echo: tuple[object, ...], tmp_path: Path
+) -> None:
+    assert gradlab("report", *echo, "-o", tmp_path / "run", "-q").code == 0
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Gradient of the loss" in page
+    for kind in ("gradient", "gradient-pairs"):
+        assert (tmp_path / "run" / "figures" / f"{kind}.png").is_file()
+        output = tmp_path / f"{kind}.svg"
+        assert gradlab("plot", tmp_path / "run", "--kind", kind, "-o", output).code == 0
+        assert output.read_bytes().startswith(b"<?xml")
+
+
+@pytest.mark.parametrize("kind", ["gates", "paths"])
+def test_gates_are_drawn_from_the_run_of_a_gated_network_only(
+    gradlab: Run, model: Model, tmp_path: Path, kind: str
+) -> None:
+    short = ("--length", 6, "--batch", 2, "-q")
+    for name in ("trained_gru_echo8", "trained_rnn_echo3"):
+        assert gradlab("analyze", model(f"{name}.pt"), *short, "-o", tmp_path / name).code == 0
+    output = tmp_path / f"{kind}.svg"
+    assert gradlab("plot", tmp_path / "trained_gru_echo8", "--kind", kind, "-o", output).code == 0
+    refused = gradlab(
+        "plot", tmp_path / "trained_rnn_echo3", "--kind", kind, "-o", tmp_path / "x.svg"
+    )
+    assert refused.code == 1
+    assert f"holds no {kind}.csv" in refused.error

@@ -143,6 +143,66 @@ def ladder_rows(decay: Decay, steps: int) -> list[list[object]]:
     return rows
 
 
+GRADIENT = (
+    "recurrence,lag,log_term_norm_median,log_term_bound_median,share,cumulative_share"
+).split(",")
+GRADIENT_PAIRS = "recurrence,sequence,t,k,lag,log_term_norm,log_term_bound".split(",")
+GATES = "recurrence,sequence,t,gate,mean,q05,q95".split(",")
+PATHS = "recurrence,quantity,name,lag,value".split(",")
+
+
+def gradient_rows(decay: Decay, steps: int) -> list[list[object]]:
+    """One loss, at the last step: the term of lag l is the norm of the decay at l."""
+    norms = [decay.norm(lag) for lag in range(steps)]
+    total = sum(math.exp(norm) for norm in norms)
+    rows: list[list[object]] = []
+    held = 0.0
+    for lag, norm in enumerate(norms):
+        share = math.exp(norm) / total if total else math.nan
+        held += share
+        rows.append([decay.name, lag, norm, decay.bound("gamma", lag), share, held])
+    return rows
+
+
+def gradient_pairs_rows(decay: Decay, steps: int) -> list[list[object]]:
+    return [
+        [decay.name, sequence, t, k, t - k, decay.norm(t - k), decay.bound("gamma", t - k)]
+        for sequence in range(decay.sequences)
+        for t in range(1, steps + 1)
+        for k in range(t, 0, -1)
+    ]
+
+
+def gates_rows(decay: Decay, steps: int) -> list[list[object]]:
+    """An input gate half open, a forget gate that opens from 0.2 to 0.8."""
+    means: dict[str, Callable[[int], float]] = {
+        "i": lambda t: 0.5,
+        "f": lambda t: 0.2 + 0.6 * (t - 1) / max(steps - 1, 1),
+    }
+    return [
+        [decay.name, sequence, t, gate, mean(t), mean(t) - 0.1, mean(t) + 0.1]
+        for gate, mean in means.items()
+        for sequence in range(decay.sequences)
+        for t in range(1, steps + 1)
+    ]
+
+
+def paths_rows(decay: Decay, steps: int) -> list[list[object]]:
+    """The largest unit halves at every step, the median unit quarters; c has 3/4 of the share."""
+    curves: dict[tuple[str, str], Callable[[int], float]] = {
+        ("carry_log_norm", "f"): lambda lag: lag * math.log(0.5),
+        ("carry_log_median", "f"): lambda lag: lag * math.log(0.25),
+        ("share", "h"): lambda lag: 0.25,
+        ("share", "c"): lambda lag: 0.75,
+        ("log_norm", "measured"): decay.norm,
+    }
+    return [
+        [decay.name, *names, lag, value(lag)]
+        for names, value in curves.items()
+        for lag in range(1, steps + 1)
+    ]
+
+
 def horizon_of(decay: Decay, steps: int) -> dict[str, Any]:
     thresholds = {
         "lag_half": math.log(0.5),
@@ -254,6 +314,7 @@ def write_run_folder(
     *decays: Decay,
     steps: int = 60,
     pairs: bool = True,
+    partial: bool = False,
     end_times: Sequence[int] | None = None,
 ) -> Path:
     folder.mkdir(parents=True)
@@ -273,6 +334,13 @@ def write_run_folder(
     }
     if pairs:
         tables["pairs.csv"] = (PAIRS, lambda d: pairs_rows(d, steps, times))
+    if partial:
+        tables |= {
+            "gradient.csv": (GRADIENT, lambda d: gradient_rows(d, steps)),
+            "gradient_pairs.csv": (GRADIENT_PAIRS, lambda d: gradient_pairs_rows(d, steps)),
+            "gates.csv": (GATES, lambda d: gates_rows(d, steps)),
+            "paths.csv": (PATHS, lambda d: paths_rows(d, steps)),
+        }
     for name, (header, rows_of) in tables.items():
         write_csv(folder / name, header, [row for d in chosen for row in rows_of(d)])
     return folder

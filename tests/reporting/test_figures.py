@@ -73,7 +73,7 @@ def words(ax: Axes) -> str:
 def sources(
     write_run: WriteRun, write_sweep: WriteRun, write_compared: WriteRun, decay: Any
 ) -> dict[str, Path]:
-    run, sweep = write_run("run"), write_sweep("sweep", [0.5, 1.0, 1.5])
+    run, sweep = write_run("run", partial=True), write_sweep("sweep", [0.5, 1.0, 1.5])
     compared = write_compared("compared", decay(name="a"), decay(name="b", rate=-0.3))
     runs = dict.fromkeys((kind.name for kind in RUN_KINDS), run)
     sweeps = dict.fromkeys((kind.name for kind in SWEEP_KINDS), sweep)
@@ -301,7 +301,7 @@ def test_sweep_decay_has_one_curve_a_gamma_the_median_over_seeds(write_sweep: Wr
 
 def test_names_from_files_are_drawn_as_they_stand(write_run: WriteRun, decay: Any) -> None:
     """A name that would be broken mathematics to the drawing library is plain text."""
-    run = write_run("run", decay(name="$\\frac{$ & <b>"), steps=5)
+    run = write_run("run", decay(name="$\\frac{$ & <b>"), steps=5, partial=True)
     for kind in RUN_KINDS:
         module = importlib.import_module(f"gradlab_reports.figures.{kind.module}")
         ax = getattr(module, f"plot_{kind.module}")(frame_of(kind.name, run))

@@ -188,7 +188,34 @@ def test_gates_and_certificates_are_named_for_what_they_are() -> None:
         "certificates": {"perron": {"rate": 0.8, "constant": 2.0}, "lmi": {"rate": None}},
     }
     assert tables.spectrum_table(entry).rows == [
-        ("gate f: σ_max", "1.5000"),
-        ("gate f: spectral radius", "0.90000"),
         ("certificate perron (a bound)", "× 0.80000 per step, constant 2.0000"),
     ]
+    gates = tables.gates_table(entry)
+    assert gates is not None
+    assert gates.rows == [("f", "1.500", "0.9000", "", "", "")]
+    assert "No gate's σ_max bounds the gradient" in gates.note
+
+
+def test_gates_have_ends_and_half_lives_and_the_state_its_shares() -> None:
+    ends = {"low_share": 0.25, "high_share": 0.0}
+    lives = {"half_life_min": 0.5, "half_life_median": 12.3, "half_life_max": "inf"}
+    shares = {"h": {"first_lag": 0.1, "last_lag": 0.5}, "c": {"first_lag": 0.9, "last_lag": 0.5}}
+    gates = {"f": {"sigma_max": None, "spectral_radius": None} | ends | lives}
+    table = tables.gates_table({"gates": gates, "state_shares": shares})
+    assert table is not None
+    assert table.rows == [("f", "", "", "25\u00a0%", "0\u00a0%", "12.3 (units: 0.500 to ∞)")]
+    assert "at lag 1 10\u00a0% is in h and 90\u00a0% is in c" in table.note
+    assert tables.gates_table({"gates": {}}) is None
+
+
+def test_the_gradient_of_a_loss_is_told_in_norms_that_may_leave_float64() -> None:
+    entry = {
+        "lag_50": 3, "lag_90": 21, "lag_99": None, "cancellation_ratio": 0.25, "total_norm": "inf",
+        "log_total_norm": 2000.0 * math.log(10.0), "log_sum_of_norms": math.log(4.0),
+    }  # fmt: skip
+    table = tables.gradient_table(entry)
+    assert table is not None
+    assert [value for _, value in table.rows] == [
+        "0 to 3", "0 to 21", "undefined", "1.00\u00a0×\u00a010²⁰⁰⁰", "4.00", "0.250",
+    ]  # fmt: skip
+    assert tables.gradient_table({}) is None

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.colors import CenteredNorm
-from numpy.typing import NDArray
 
 from gradlab_reports.canvas import axes_or_new, figure_of
 from gradlab_reports.frames import title_of
+from gradlab_reports.maps import draw_map, note, time_map
 from gradlab_reports.spelling import factor
-from gradlab_reports.style import EXACT_ZERO, FAINT, MISSING, SHRINK_GROW, styled
-from gradlab_reports.ticks import count_in_wholes, label_in_decades, to_decades
+from gradlab_reports.style import EXACT_ZERO, SHRINK_GROW, styled
+from gradlab_reports.ticks import count_in_wholes, label_in_decades
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.image import AxesImage
 
 SIZE = (5.4, 4.2)
-# A map of fewer cells than this on a side keeps every cell; a larger one keeps every n-th time.
-MAX_CELLS = 1200
-# Rows beyond this, if evenly spaced, are read off an axis of time.
-MAX_ROWS_NAMED = 40
 
 
 @styled
@@ -45,8 +40,10 @@ def plot_pairs(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         When only some end times were measured, each has a row of its own.
     """
     ax = axes_or_new(ax, SIZE)
-    times, grid = _grid(frame)
-    image = _draw_grid(ax, times, grid)
+    found = time_map(frame, "log_norm")
+    half = max(float(np.abs(found.grid[np.isfinite(found.grid)]).max(initial=0.0)), 0.1)
+    norm = CenteredNorm(vcenter=0.0, halfrange=half)
+    image = draw_map(ax, found, SHRINK_GROW, norm, zero=EXACT_ZERO)
     bar = figure_of(ax).colorbar(image, ax=ax, pad=0.03, shrink=0.92, extend="neither")
     label_in_decades(bar.ax.yaxis)
     bar.outline.set_visible(False)
@@ -59,8 +56,8 @@ def plot_pairs(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("k: time the gradient reaches (steps)")
     ax.set_ylabel("t: time it starts from (steps)")
     title_of(ax, "Gradient from t back to k", frame)
-    if np.isneginf(grid).any():
-        _note(ax, "black: exactly 0")
+    if np.isneginf(found.grid).any():
+        note(ax, "black: exactly 0")
     return ax
 
 
@@ -84,43 +81,4 @@ def finding(frame: pd.DataFrame) -> str:
     return (
         f"Over {frame['t'].nunique()} end times the norm lies between {factor(log_norm.min())} and "
         f"{factor(log_norm.max())}."
-    )
-
-
-def _grid(frame: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """End times, and the median over sequences in decades: a row an end time, a column a k."""
-    stride = max(1, -(-int(frame["t"].max()) // MAX_CELLS))
-    kept = frame[frame["k"] % stride == 0]
-    if frame["t"].nunique() > MAX_CELLS:
-        kept = kept[kept["t"] % stride == 0]
-    cells = kept.groupby(["t", "k"], sort=True)["log_norm"].median()
-    t, k = (cells.index.get_level_values(level).to_numpy(dtype=np.int64) for level in (0, 1))
-    times, rows = np.unique(t, return_inverse=True)
-    grid = np.full((len(times), int(k.max()) // stride + 1), np.nan)
-    grid[rows, k // stride] = to_decades(cells.to_numpy())
-    return times, grid
-
-
-def _draw_grid(ax: Axes, times: NDArray[np.int64], grid: NDArray[np.float64]) -> AxesImage:
-    half = max(float(np.abs(grid[np.isfinite(grid)]).max(initial=0.0)), 0.1)
-    # Below the limits a cell takes the color of an exact zero; -inf itself would count as missing.
-    grid = np.where(np.isneginf(grid), -2.0 * half, grid)
-    look: dict[str, Any] = {
-        "cmap": SHRINK_GROW.with_extremes(bad=MISSING, under=EXACT_ZERO),
-        "norm": CenteredNorm(vcenter=0.0, halfrange=half),
-        "origin": "lower",
-        "aspect": "auto",
-        "interpolation": "nearest",
-    }
-    right = float(times[-1]) - 0.5
-    if len(times) > MAX_ROWS_NAMED and len(set(np.diff(times))) == 1:
-        return ax.imshow(grid, extent=(-0.5, right, times[0] - 0.5, times[-1] + 0.5), **look)
-    labeled = range(0, len(times), max(1, -(-len(times) // 12)))
-    ax.set_yticks(list(labeled), [str(times[row]) for row in labeled])
-    return ax.imshow(grid, extent=(-0.5, right, -0.5, len(times) - 0.5), **look)
-
-
-def _note(ax: Axes, words: str) -> None:
-    ax.text(
-        0.98, 0.03, words, transform=ax.transAxes, ha="right", va="bottom", fontsize=8, color=FAINT
     )

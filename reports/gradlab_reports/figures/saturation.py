@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
-
-from gradlab_reports.canvas import axes_or_new, figure_of
+from gradlab_reports.canvas import axes_or_new, stacked
 from gradlab_reports.frames import column, thinned, title_of
 from gradlab_reports.labels import EndLabel, write_end_labels
 from gradlab_reports.spelling import plain, share
@@ -38,14 +36,13 @@ def plot_saturation(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         The upper axes: time in steps against phi' (mean over units and sequences, band of the
         median 5 and 95 % quantiles, maximum). Below it the mean share of saturated units.
     """
-    upper, lower = _split(axes_or_new(ax, SIZE))
+    upper, lower = stacked(axes_or_new(ax, SIZE), (3.0, 1.0))
     steps = _over_sequences(frame)
     kinds = list(dict.fromkeys(steps["activation"]))
     labels = _draw_one(upper, lower, steps) if len(kinds) == 1 else _draw_gates(upper, lower, steps)
     lower.set_ylim(0.0, 100.0)
     lower.set_yticks([0, 50, 100])
     upper.set_ylim(0.0, max(1.04 * upper.dataLim.y1, 1e-3))
-    upper.tick_params(labelbottom=False)
     first, last = float(steps["t"].min()), float(steps["t"].max())
     lower.set_xlim(first, max(last, first + 1.0))
     count_in_wholes(lower.xaxis)
@@ -92,19 +89,6 @@ def _over_sequences(frame: pd.DataFrame) -> pd.DataFrame:
         saturated_share=("saturated_share", "mean"),
     )
     return means.reset_index().sort_values("t", kind="stable")
-
-
-def _split(ax: Axes) -> tuple[Axes, Axes]:
-    """Give the upper part of the axes' place to them and the rest to new ones."""
-    figure = figure_of(ax)
-    spec = ax.get_subplotspec()
-    if spec is None:
-        box = ax.get_position()
-        edges = {"left": box.x0, "right": box.x1, "bottom": box.y0, "top": box.y1}
-        spec = GridSpec(1, 1, figure=figure, **edges)[0]
-    parts = GridSpecFromSubplotSpec(2, 1, subplot_spec=spec, height_ratios=(3.0, 1.0))
-    ax.set_subplotspec(parts[0])
-    return ax, figure.add_subplot(parts[1], sharex=ax)
 
 
 def _draw_one(ax: Axes, lower: Axes, steps: pd.DataFrame) -> list[EndLabel]:

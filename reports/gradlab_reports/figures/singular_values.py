@@ -70,13 +70,19 @@ def caption() -> str:
     """Say how to read the figure."""
     return (
         "Each value is how much the matrix alone stretches one direction in one step. The largest "
-        "is γ_w, the base of the bound γ_w^l; all the others are why the bound is seldom reached. "
-        "Values all at 1 are an orthogonal matrix, which keeps every gradient's length."
+        "of W_hh is γ_w, the base of the bound γ_w^l; all the others are why the bound is seldom "
+        "reached. Values all at 1 are an orthogonal matrix, which keeps every gradient's length. "
+        "Those of a gate bound no gradient."
     )
 
 
 def finding(frame: pd.DataFrame) -> str:
     """State what the figure shows, for those who cannot see it."""
+    gates = gates_of(frame)
+    if len(gates) > 1:
+        largest = frame.groupby("gate", sort=False)["singular_value"].max()
+        said = ", ".join(f"{gate} {plain(float(largest[gate]))}" for gate in gates)
+        return f"Largest singular value by gate: {said}."
     values = column(frame, "singular_value")
     return (
         f"{len(values)} singular values from {plain(float(values.max()))} down to "

@@ -76,6 +76,11 @@ def finding(frame: pd.DataFrame) -> str:
     """State what the figure shows, for those who cannot see it."""
     points = frame[np.isfinite(column(frame, "eigenvalue_re"))]
     moduli = np.hypot(column(points, "eigenvalue_re"), column(points, "eigenvalue_im"))
+    gates = gates_of(frame)
+    if len(gates) > 1:
+        radius = points.assign(modulus=moduli).groupby("gate", sort=False)["modulus"].max()
+        said = ", ".join(f"{gate} {plain(float(radius[gate]))}" for gate in radius.index)
+        return f"Largest modulus of an eigenvalue by gate: {said}."
     sigma = float(column(frame, "singular_value").max())
     return (
         f"{len(points)} eigenvalues, the largest of modulus {plain(moduli.max(initial=0.0))}, "
