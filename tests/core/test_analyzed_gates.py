@@ -100,6 +100,21 @@ def test_records_of_gated_cells_are_read_back_to_the_last_bit(
         pd.testing.assert_frame_equal(first, second, check_exact=True)
 
 
+def test_no_table_of_a_replaced_run_stays_behind(tmp_path: Path) -> None:
+    """All files of a gated run with a loss belong to gradlab, none to the user."""
+    rng = np.random.default_rng(3)
+    loss = gl.Readout(W_hy=rng.standard_normal((2, 3)))
+    full = gl.analyze(
+        unmoved_lstm(), np.zeros((8, 2, 1)), targets=np.zeros((8, 2), dtype=int), readout=loss
+    )
+    folder = gl.save(full, tmp_path / "run", pairs=True)
+    cell = gl.VanillaCell.initialize(input_size=1, hidden_size=3, rng=rng)
+    gl.save(gl.analyze(cell, np.zeros((8, 2, 1))), folder, force=True)
+    plain = gl.save(gl.analyze(cell, np.zeros((8, 2, 1))), tmp_path / "plain")
+    left = {path.name for path in folder.iterdir()}
+    assert left == {path.name for path in plain.iterdir()}
+
+
 def test_a_leaky_layer_has_a_path_but_no_gates(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     cell = gl.LeakyCell(W_hh=np.zeros((3, 3)), W_xh=rng.standard_normal((3, 2)), leak=0.25)
