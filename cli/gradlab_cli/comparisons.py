@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,8 +104,8 @@ def _random_cells(
     """One cell a kind, each from the seed alone, so that no kind moves the weights of another."""
     known = {kind: inspect.signature(gl.CELLS[kind].initialize).parameters for kind in kinds}
     for name in given(cells):
-        if not any(name in settings for settings in known.values()):
-            refuse({name: None}, f"shapes none of {', '.join(kinds)}")
+        if not any(_matters(name, settings, cells) for settings in known.values()):
+            refuse({name: None}, f"shapes none of {', '.join(kinds)} here")
     wanted = {
         "hidden_size": HIDDEN_SIZE,
         "input_size": features,
@@ -120,6 +120,12 @@ def _random_cells(
         )
         for kind, settings in known.items()
     }
+
+
+def _matters(name: str, settings: Container[str], cells: CellOptions) -> bool:
+    """Whether a kind with these settings is shaped by an option."""
+    replaced = name == "forget_bias" and cells.chrono is not None and "chrono" in settings
+    return name in settings and not replaced
 
 
 def _of_runs(

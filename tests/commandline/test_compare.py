@@ -163,6 +163,17 @@ def test_without_options_gated_cells_start_with_a_forget_bias_of_one(gradlab: Ru
         assert entry["regime"]["rate"] == pytest.approx(-math.log1p(math.exp(-1.0)), abs=1e-12)
 
 
+def test_chrono_spreads_the_biases_of_the_cells_that_know_it(gradlab: Run) -> None:
+    """Kept shares between σ(0) = 1/2 and σ(ln 8) = 8/9; the minimal gated unit keeps σ(3)."""
+    shape = (*SMALL, "--gain", 0.0, "--synthetic", "zeros")
+    given = ("--chrono", 10, "--forget-bias", 3.0)
+    lstm, mgu = document_of(gradlab("compare", "lstm", "mgu", *shape, *given, "--json"))[
+        "recurrences"
+    ]
+    assert math.log(1 / 2) < lstm["regime"]["rate"] < math.log(8 / 9)
+    assert mgu["regime"]["rate"] == pytest.approx(-math.log1p(math.exp(-3.0)), abs=1e-12)
+
+
 def test_sequences_of_a_file_set_the_number_of_features(gradlab: Run, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((9, 2, 3)))
     outcome = gradlab(
@@ -233,6 +244,7 @@ def test_a_folder_called_like_a_kind_is_named_by_its_path(
         (("nothing", "here"), 1, "no kind of cell and no folder"),
         (("some/where", "some/else"), 1, "some/where is not a folder"),
         (("rnn", "gru", "--leak", 0.5), 2, "shapes none of rnn, gru"),
+        (("lstm", "gru", "--chrono", 9, "--forget-bias", 2), 2, "--forget-bias"),
         (("rnn", "leaky", "--leak", 2.0), 1, "leak"),
         (("rnn", "lstm", "--activation", "thanh"), 1, "did you mean 'tanh'?"),
         (("rnn", "lstm", "--inputs", "x.npy", "--length", 5), 2, "--inputs names a file"),
