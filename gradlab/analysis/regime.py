@@ -144,7 +144,7 @@ def _exactly_zero(profile: JacobianProfile) -> Regime:
         rate_high=-np.inf,
         rate_se=np.nan,
         tolerance=LOG_FACTOR / float(lag[-1]),
-        rule=f"the median Jacobian product is 0 in float64 from lag {first} on",
+        rule=f"the median Jacobian product is exactly 0 from lag {first} on, in float64",
         transient_height=height,
         transient_lag=at,
         level=-np.inf,

@@ -113,7 +113,8 @@ def _take_place(new: Path, target: Path, old: Path) -> None:
         old.rename(target)
         raise
     for entry in _foreign(old):
-        entry.rename(target / entry.name)
+        if not (target / entry.name).exists():
+            entry.rename(target / entry.name)
     shutil.rmtree(old)
 
 

@@ -62,7 +62,7 @@ class Page:
 REGIME_WORDS = {
     "vanishing": "The gradient vanishes",
     "exploding": "The gradient explodes",
-    "near-critical": "The gradient neither vanishes nor explodes over the lags measured",
+    "near-critical": "The gradient keeps its level, neither vanishing nor exploding with the lag",
     "undecided": "The measurement does not decide whether the gradient vanishes or explodes",
 }
 TONES = {"vanishing": "shrink", "exploding": "grow", "near-critical": "steady"}

@@ -79,7 +79,7 @@ def test_an_exact_zero_vanishes_whatever_came_before() -> None:
     curve = np.where(LAGS < 6, 0.0, -np.inf)
     result = verdict(curve)
     assert (result.name, result.rate) == ("vanishing", -np.inf)
-    assert "0 in float64 from lag 6 on" in result.rule
+    assert "exactly 0 from lag 6 on, in float64" in result.rule
 
 
 def test_one_lag_is_not_enough_for_a_verdict() -> None:

@@ -64,7 +64,10 @@ def test_exploding_names_the_format_that_overflows_first() -> None:
 @pytest.mark.parametrize(
     ("name", "opening"),
     [
-        ("near-critical", "The gradient neither vanishes nor explodes over the lags measured: "),
+        (
+            "near-critical",
+            "The gradient keeps its level, neither vanishing nor exploding with the lag: ",
+        ),
         (
             "undecided",
             "The measurement does not decide whether the gradient vanishes or explodes: ",
