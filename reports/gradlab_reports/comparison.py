@@ -135,9 +135,11 @@ def differences_table(document: Mapping[str, Any]) -> Table:
     """Settings that are not the same for all labels, and the hashes of the weights."""
     entries = document["recurrences"]
     rows = [
-        (name.replace("_", " "), *(_words(entry["differing"].get(name)) for entry in entries))
+        (_setting(name), *(_words(entry["differing"].get(name)) for entry in entries))
         for name in document["differing"]
     ]
+    if any(entry["source"] != entry["label"] for entry in entries):
+        rows.append(("weights from", *(_words(entry["source"]) for entry in entries)))
     hashes = ["sha256_weights"] + ([] if document["same_inputs"] else ["sha256_inputs"])
     rows += [
         (
@@ -262,6 +264,10 @@ def _steps(gate: Mapping[str, Any], which: str) -> str:
 
 def _shared_inputs(document: Mapping[str, Any]) -> str:
     return " The sequences are the same, by their hash." if document["same_inputs"] else ""
+
+
+def _setting(name: str) -> str:
+    return name.replace("_", " ").replace(".", ": ")
 
 
 def _words(value: object) -> str:

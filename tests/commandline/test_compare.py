@@ -333,3 +333,8 @@ def test_figure_that_fails_loses_no_number(
     assert outcome.code == 1
     assert "no picture" in outcome.error
     assert {"compare.csv", "compare.json"} <= set(contents(tmp_path / "out"))
+
+
+def test_assumptions_are_told_with_the_run_they_belong_to(gradlab: Run, runs: Path) -> None:
+    outcome = gradlab("compare", runs / "a", runs / "deep" / "l0")
+    assert "assumed: deep/l0: the file does not store" in outcome.err

@@ -396,7 +396,8 @@ def compared_entry(decay: Decay, steps: int, common_lag: int) -> dict[str, Any]:
         **{name: value for name, value in entry.items() if name not in left_out},
         "log_norm_at_common_lag": decay.norm(common_lag),
         "longest_lag": steps,
-        "differing": {"seed": len(decay.name)},
+        "differing": {"seed": len(decay.name), "sequences.length_max": steps},
+        "source": f"{decay.name}.pt",
         "sha256_weights": f"{len(decay.name):02d}" * 32,
         "sha256_inputs": "cd" * 32,
     }
@@ -415,7 +416,7 @@ def write_comparison_folder(
         "labels": [decay.name for decay in decays],
         "common_lag": min(steps),
         "same_inputs": same_inputs,
-        "differing": ["seed"],
+        "differing": ["seed", "sequences.length_max"],
         "recurrences": [strict(compared_entry(decay, n, min(steps))) for decay, n in both],
     }
     (folder / "manifest.json").write_text(json.dumps(MANIFEST, allow_nan=False))

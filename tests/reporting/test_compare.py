@@ -240,6 +240,18 @@ class TestWords:
         assert first[5:7] == ("× 0.951", "0.947 to 0.955")
         assert first[9] == "0.0498"
 
+    def test_what_differs_is_listed_beside_where_the_weights_came_from(
+        self, write_compared: WriteRun, decay: Any
+    ) -> None:
+        folder = write_compared("c", decay(name="a"), decay(name="bb"), lengths=[60, 40])
+        table = words.differences_table(document_of(folder))
+        assert table.header == ("setting", "a", "bb")
+        assert table.rows[:3] == [
+            ("seed", "1", "2"),
+            ("sequences: length max", "60", "40"),
+            ("weights from", "a.pt", "bb.pt"),
+        ]
+
     def test_gates_are_listed_without_their_stack(self, write_compared: WriteRun) -> None:
         gates = {
             "f": {"sigma_max": 1.5, "spectral_radius": 1.0, "half_life_median": 2.25,

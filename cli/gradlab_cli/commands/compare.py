@@ -52,7 +52,9 @@ def _tell(document: Mapping[str, Any], page: Path | None, console: Console) -> N
         console.text(words.finding(document))
     table = words.verdicts_table(document)
     console.table(table.header, table.rows)
-    for remark in [*words.remarks(document), *words.assumptions(document)]:
+    for remark in words.remarks(document):
         console.note(remark)
+    for assumption in words.assumptions(document):
+        console.note(f"assumed: {assumption}")
     if page is not None:
         console.text(str(page))
