@@ -116,7 +116,7 @@ BOUNDS = (
     ),
     BoundStyle(
         column="log_bound_onestep",
-        label=r"bound $\prod\,\|D_j W\|$",
+        label=r"bound $\prod\,\|J_j\|$",
         color=GREEN,
         dashes=(1.2, 1.8),
         ink="#00724f",

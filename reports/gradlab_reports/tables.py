@@ -29,7 +29,7 @@ RUNGS = {
     "gamma": ("(γ_a γ_w)^l: weights alone", "saturation"),
     "saturation_max": ("(max‖D‖ γ_w)^l: largest derivative seen", "saturation"),
     "saturation": ("Π ‖D_j‖ γ_w: largest derivative of each step", "one-step structure"),
-    "onestep": ("Π ‖D_j W‖: each step's own Jacobian", "alignment across steps"),
+    "onestep": ("Π ‖J_j‖: each step's own Jacobian", "alignment across steps"),
     "blocks": ("blocks of steps", "alignment across steps"),
     "exact": ("measured norm", ""),
 }

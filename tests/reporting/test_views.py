@@ -150,7 +150,7 @@ def test_ladder_table_has_every_rung_with_the_slack_to_the_next() -> None:
         "(γ_a γ_w)^l",
         "(max‖D‖ γ_w)^l",
         "Π ‖D_j‖ γ_w",
-        "Π ‖D_j W‖",
+        "Π ‖J_j‖",
         "measured norm",
         "determinant",
     ]
