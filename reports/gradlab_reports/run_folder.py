@@ -29,6 +29,10 @@ TEXT_COLUMNS = frozenset(
 )
 RUN_FILES = ("manifest.json", "summary.json", "lag_profile.csv", "steps.csv", "spectrum.csv")
 
+# What every page says of a recurrence; the rest is shown where it is there.
+ENTRY_KEYS = ("regime", "assumptions")
+REGIME_KEYS = ("name", "rate", "rule", "contradicts")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunFolder:
@@ -116,6 +120,20 @@ def _check_summary(path: Path, summary: dict[str, Any]) -> None:
         raise gl.RunFolderError(
             f"{path} has no list of named recurrences under the key 'recurrences': "
             "analyze the network again"
+        )
+    for entry in entries:
+        _require_keys(path, entry, ENTRY_KEYS, f"recurrence {entry['name']!r}")
+        if not isinstance(entry["regime"], dict):
+            raise gl.RunFolderError(f"{path}: the regime is no object; analyze the network again")
+        _require_keys(path, entry["regime"], REGIME_KEYS, f"regime of {entry['name']!r}")
+
+
+def _require_keys(path: Path, entry: dict[str, Any], keys: tuple[str, ...], place: str) -> None:
+    missing = [key for key in keys if key not in entry]
+    if missing:
+        raise gl.RunFolderError(
+            f"{path}: the {place} lacks the key {missing[0]!r}: expected a summary as gradlab "
+            "wrote it; analyze the network again"
         )
 
 

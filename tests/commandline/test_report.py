@@ -197,3 +197,19 @@ def test_figure_that_fails_is_told_and_everything_else_is_written(
 def test_listening_for_failures_ends_with_the_command(gradlab: Run, tmp_path: Path) -> None:
     assert gradlab("report", *SMALL, "-o", tmp_path / "out").code == 0
     assert logging.getLogger("gradlab_reports").handlers == []
+
+
+@pytest.mark.parametrize("lost", ["regime", "assumptions", "contradicts"])
+def test_a_summary_that_lacks_a_key_is_refused_by_the_key(
+    gradlab: Run, tmp_path: Path, lost: str
+) -> None:
+    folder = tmp_path / "run"
+    assert gradlab("analyze", *SMALL, "-o", folder).code == 0
+    document = json.loads((folder / "summary.json").read_text())
+    entry = document["recurrences"][0]
+    (entry["regime"] if lost == "contradicts" else entry).pop(lost)
+    (folder / "summary.json").write_text(json.dumps(document))
+    outcome = gradlab("report", folder)
+    assert outcome.code == 1
+    assert f"lacks the key '{lost}'" in outcome.err
+    assert outcome.err.count("\n") == 1
