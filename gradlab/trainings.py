@@ -232,6 +232,7 @@ class _Session:
         """The training as it is now, with a row of its last step."""
         if self.recent:
             on_row(self.add_row())
+        task = self.run.settings.task
         return Training(
             cell=self.run.cell,
             readout=self.run.readout,
@@ -239,6 +240,8 @@ class _Session:
             log=TrainingLog.of(self.rows),
             clipping=self.run.clip_log.audit(),
             settings=self.described,
+            baseline={"loss": task.baseline, "accuracy": task.baseline_accuracy},
+            probe_length=_shortest(self.probe),
         )
 
     def save(self, path: Path) -> None:
@@ -266,6 +269,10 @@ def _mean(values: list[float]) -> float:
     """Mean of the values that are numbers; nan without any."""
     counted = [value for value in values if not math.isnan(value)]
     return float(np.mean(counted)) if counted else math.nan
+
+
+def _shortest(batch: Batch) -> int:
+    return len(batch.inputs) if batch.lengths is None else int(np.min(batch.lengths))
 
 
 def _require_fit(task: Task, cell: Cell, readout: Readout | None) -> None:

@@ -72,6 +72,8 @@ class Training:
     log: TrainingLog
     clipping: ClipAudit
     settings: Mapping[str, Any]  # as resolved; what a checkpoint must agree with
+    baseline: Mapping[str, float]  # loss and accuracy of the task's best guess without memory
+    probe_length: int  # steps of the shortest sequence that the dynamics are measured along
 
 
 class TrainingRun:

@@ -124,6 +124,8 @@ def _manifest(training: Training, argv: Sequence[str] | None) -> dict[str, Any]:
         "argv": None if argv is None else list(argv),
         "steps": training.steps,
         "settings": training.settings,
+        "baseline": dict(training.baseline),
+        "probe_length": training.probe_length,
         "activation": getattr(training.cell, "activation", None),
         "clipping": training.clipping.summary(),
         "sha256_weights": sha256(_weights(training)),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gradlab_reports.bundle import write_figure as write_figure
     from gradlab_reports.bundle import write_report as write_report
     from gradlab_reports.bundle import write_sweep_figures as write_sweep_figures
+    from gradlab_reports.bundle import write_training_figures as write_training_figures
     from gradlab_reports.catalog import figure_kinds as figure_kinds
 
 _HOME = {
@@ -18,6 +19,7 @@ _HOME = {
     "write_figure": "gradlab_reports.bundle",
     "write_report": "gradlab_reports.bundle",
     "write_sweep_figures": "gradlab_reports.bundle",
+    "write_training_figures": "gradlab_reports.bundle",
 }
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "write_figure",
     "write_report",
     "write_sweep_figures",
+    "write_training_figures",
 ]
 
 

@@ -6,12 +6,19 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import gradlab as gl
-from gradlab_reports.catalog import COMPARISON, KINDS, RUN_KINDS, SWEEP_KINDS, FigureKind
+from gradlab_reports.catalog import (
+    COMPARISON,
+    KINDS,
+    RUN_KINDS,
+    SWEEP_KINDS,
+    TRAINING_KINDS,
+    FigureKind,
+)
 from gradlab_reports.drawing import Drawing, draw, failed, plot_function
 from gradlab_reports.loading import RunTables, load_frame
 from gradlab_reports.run_folder import RunFolder, open_comparison, open_run, read_document
@@ -132,12 +139,39 @@ def write_sweep_figures(folder: Path) -> list[Path]:
     gl.OutputError
         If it cannot be written to.
     """
-    folder = Path(folder)
+    return _write_figures(Path(folder), SWEEP_KINDS, "sweep")
+
+
+def write_training_figures(folder: Path) -> list[Path]:
+    """Draw the figures of a training into its folder.
+
+    Parameters
+    ----------
+    folder
+        A folder with ``training.csv``, ``clipping.csv`` and ``manifest.json``; the training may
+        still be marked as unfinished.
+
+    Returns
+    -------
+    paths
+        The files written below ``figures/``; a figure that cannot be drawn is logged and left out.
+
+    Raises
+    ------
+    gl.RunFolderError
+        If the folder is not there.
+    gl.OutputError
+        If it cannot be written to.
+    """
+    return _write_figures(Path(folder), TRAINING_KINDS, "train")
+
+
+def _write_figures(folder: Path, kinds: Sequence[FigureKind], command: str) -> list[Path]:
     if not folder.is_dir():
         raise gl.RunFolderError(
-            f"{folder} is not a folder: expected one as written by gradlab sweep -o"
+            f"{folder} is not a folder: expected one as written by gradlab {command} -o"
         )
-    drawings = [_draw_whole(folder, kind) for kind in SWEEP_KINDS]
+    drawings = [_draw_whole(folder, kind) for kind in kinds]
     with _writing(folder):
         (folder / "figures").mkdir(exist_ok=True)
         return [path for drawing in drawings for path in drawing.save(folder / "figures")]

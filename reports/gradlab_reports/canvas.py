@@ -8,15 +8,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.transforms import Bbox
 
 from gradlab_reports.style import RC
 
 PNG_DPI = 200
+PLACES = 7  # decimals of places, as parts of the figure: far below a pixel
 METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
@@ -24,12 +27,30 @@ METADATA: dict[str, dict[str, Any]] = {
 }
 
 
+class RepeatableLayout(ConstrainedLayoutEngine):
+    """Constrained layout whose places are rounded.
+
+    The order in which its solver meets the constraints depends on addresses in memory, and so do
+    the last bits of its results; without them equal figures have equal bytes.
+    """
+
+    def execute(self, fig: Figure) -> None:
+        """Lay the figure out, and round the places of its axes."""
+        super().execute(fig)
+        for ax in fig.axes:
+            taking_part = ax.get_in_layout()
+            for which in ("original", "active"):
+                place = ax.get_position(original=which == "original")
+                ax.set_position(Bbox(np.round(place.get_points(), PLACES)), which=which)
+            ax.set_in_layout(taking_part)
+
+
 def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """Return the axes as given, or the only axes of a new figure of so many inches."""
     if ax is not None:
         return ax
     # Readers' fonts may be a little wider than the ones measured here.
-    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
+    layout = RepeatableLayout(w_pad=0.08, h_pad=0.06)
     figure = Figure(figsize=size, layout=layout)
     FigureCanvasAgg(figure)
     return figure.add_subplot()

@@ -143,9 +143,26 @@ COMPARISON = FigureKind(
     wide=True,
 )
 
-KINDS = {kind.name: kind for kind in (*RUN_KINDS, *SWEEP_KINDS, COMPARISON)}
+TRAINING_KINDS = (
+    FigureKind(
+        name="training",
+        module="training",
+        table="training.csv",
+        columns=("step", "loss", "test_loss", "gradient_norm", "clipped_norm", "rate"),
+        optional=("gamma_w", "spectral_radius", "horizon_1pct"),
+        wide=True,
+    ),
+    FigureKind(
+        name="clipping",
+        module="clipping",
+        table="clipping.csv",
+        columns=("step", "norm_before"),
+    ),
+)
+
+KINDS = {kind.name: kind for kind in (*RUN_KINDS, *SWEEP_KINDS, COMPARISON, *TRAINING_KINDS)}
 
 
 def figure_kinds() -> tuple[str, ...]:
-    """Names of all figures: those of a run, then of a sweep, then of a comparison."""
+    """Names of all figures: of a run, of a sweep, of a comparison, of a training."""
     return tuple(KINDS)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gradlab as gl
 from gradlab_reports.catalog import COMPARISON, FigureKind
-from gradlab_reports.run_folder import one_recurrence, read_table
+from gradlab_reports.run_folder import one_recurrence, read_document, read_table
+from gradlab_reports.tables import number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,8 @@ ADVICE = {
     "sweep.csv": "expected a folder as written by gradlab sweep -o",
     "sweep_profiles.csv": "expected a folder as written by gradlab sweep -o",
     "compare.csv": "expected a folder as written by gradlab compare -o",
+    "training.csv": "expected a folder as written by gradlab train -o",
+    "clipping.csv": "expected a folder as written by gradlab train -o",
 }
 
 
@@ -56,7 +59,8 @@ def load_frame(source: Path, kind: FigureKind, recurrence: str | None = None) ->
     table = read_table(path, kind.columns, None if everything else kind.optional)
     if kind is not COMPARISON or recurrence is not None:
         table = one_recurrence(table, recurrence, path)
-    return _with_gamma(table, path) if kind.table == "sweep_profiles.csv" else table
+    added = _ADDED.get(kind.table)
+    return table if added is None else added(table, path)
 
 
 def table_path(source: Path, kind: FigureKind) -> Path:
@@ -87,6 +91,33 @@ def _with_gamma(profiles: pd.DataFrame, path: Path) -> pd.DataFrame:
     if "gamma" not in points.columns:
         points = points.assign(gamma=points["gamma_w"])
     return profiles.merge(points[["point", "gamma", "gamma_w"]], on="point", how="left")
+
+
+def _with_task(log: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Add the loss without memory and the steps measured along, where the manifest tells them."""
+    manifest = _manifest_beside(path)
+    baseline = manifest.get("baseline")
+    loss = baseline.get("loss") if isinstance(baseline, dict) else None
+    return log.assign(baseline=number(loss), probe_length=number(manifest.get("probe_length")))
+
+
+def _with_threshold(norms: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Add the threshold that the training clipped at, where the manifest tells it."""
+    audit = _manifest_beside(path).get("clipping")
+    found = audit.get("threshold") if isinstance(audit, dict) else None
+    return norms.assign(threshold=number(found))
+
+
+def _manifest_beside(path: Path) -> dict[str, Any]:
+    beside = path.parent / "manifest.json"
+    return read_document(beside) if beside.is_file() else {}
+
+
+_ADDED: dict[str, Callable[[pd.DataFrame, Path], pd.DataFrame]] = {
+    "sweep_profiles.csv": _with_gamma,
+    "training.csv": _with_task,
+    "clipping.csv": _with_threshold,
+}
 
 
 class RunTables:

@@ -37,6 +37,31 @@ def test_every_cell_learns_and_leaves_tables_and_weights(
     assert "without memory 1" in outcome.out
 
 
+def test_figures_of_the_training_are_drawn_beside_its_tables(gradlab: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert gradlab("train", "echo", *SMALL, "-o", out).code == 0
+    drawn = {f"{kind}.{form}" for kind in ("training", "clipping") for form in ("png", "svg")}
+    assert {entry.name for entry in (out / "figures").iterdir()} == drawn
+    again = tmp_path / "again.png"
+    assert gradlab("plot", out, "--kind", "training", "-o", again).code == 0
+    assert again.read_bytes() == (out / "figures" / "training.png").read_bytes()
+
+
+def test_a_failed_figure_does_not_cost_the_training(
+    gradlab: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gradlab_reports.figures.clipping as figure
+
+    monkeypatch.setattr(figure, "plot_clipping", lambda frame: 1 / 0)
+    out = tmp_path / "out"
+    outcome = gradlab("train", "echo", *SMALL, "-o", out)
+    assert outcome.code == 1
+    assert "figure clipping could not be drawn" in outcome.error
+    assert "the numbers are complete" in outcome.error
+    assert {entry.name for entry in out.iterdir()} == FILES | {"figures"}
+    assert (out / "figures" / "training.png").exists()
+
+
 def test_weights_can_be_inspected(gradlab: Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert gradlab("train", "echo", *SMALL, "-o", out).code == 0

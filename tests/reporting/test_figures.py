@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 
 from gradlab_reports import figures
 from gradlab_reports.canvas import axes_or_new, figure_of, rendered
-from gradlab_reports.catalog import COMPARISON, KINDS, RUN_KINDS, SWEEP_KINDS, figure_kinds
+from gradlab_reports.catalog import (
+    COMPARISON,
+    KINDS,
+    RUN_KINDS,
+    SWEEP_KINDS,
+    TRAINING_KINDS,
+    figure_kinds,
+)
 from gradlab_reports.figures.ladder import plot_ladder
 from gradlab_reports.figures.pairs import plot_pairs
 from gradlab_reports.figures.saturation import plot_saturation
@@ -69,15 +76,31 @@ def words(ax: Axes) -> str:
     return "\n".join(text.get_text() for text in ax.texts)
 
 
+def write_trained(folder: Path) -> Path:
+    """Tables of a training of four steps."""
+    norms = [0.3, 1.2, 4.0, 0.8]
+    audit = pd.DataFrame({"step": [1, 2, 3, 4], "norm_before": norms})
+    audit.to_csv(folder / "clipping.csv", index=False)
+    means = {"loss": [math.nan, 1.1], "gradient_norm": [math.nan, 1.6], "clipped_norm": 0.8}
+    log = pd.DataFrame({"step": [0, 4], **means, "test_loss": 1.2, "rate": [-0.3, -0.2]})
+    log.to_csv(folder / "training.csv", index=False)
+    return folder
+
+
 @pytest.fixture
 def sources(
-    write_run: WriteRun, write_sweep: WriteRun, write_compared: WriteRun, decay: Any
+    write_run: WriteRun,
+    write_sweep: WriteRun,
+    write_compared: WriteRun,
+    decay: Any,
+    tmp_path: Path,
 ) -> dict[str, Path]:
     run, sweep = write_run("run", partial=True), write_sweep("sweep", [0.5, 1.0, 1.5])
     compared = write_compared("compared", decay(name="a"), decay(name="b", rate=-0.3))
     runs = dict.fromkeys((kind.name for kind in RUN_KINDS), run)
     sweeps = dict.fromkeys((kind.name for kind in SWEEP_KINDS), sweep)
-    return runs | sweeps | {COMPARISON.name: compared}
+    trained = dict.fromkeys((kind.name for kind in TRAINING_KINDS), write_trained(tmp_path))
+    return runs | sweeps | trained | {COMPARISON.name: compared}
 
 
 def test_every_figure_file_is_in_the_catalog_and_the_reverse() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 import gradlab as gl
@@ -19,6 +20,7 @@ from gradlab_cli.options.training import (
     TaskOptions,
     TrainingFolderOption,
 )
+from gradlab_cli.outputs import keeping_numbers, tell_failures
 
 
 def train(
@@ -59,30 +61,41 @@ def train(
             on_row=on_row,
         )
     gl.save_training(training, output, argv=sys.argv)
+    from gradlab_reports import write_training_figures
+
+    with keeping_numbers(output) as failures, console.working("drawing"):
+        write_training_figures(output)
     gl.finish_training(output)
+    _tell(problem, training, output, console)
+    tell_failures(failures, output)
+
+
+def _tell(task: Any, training: Any, folder: Path, console: Console) -> None:
     last = training.log.rows()[-1]
     console.document(
         {
             "schema": 1,
-            "training": str(output),
-            "task": problem.name,
-            "baseline": {"loss": problem.baseline, "accuracy": problem.baseline_accuracy},
+            "training": str(folder),
+            "task": task.name,
+            "baseline": {"loss": task.baseline, "accuracy": task.baseline_accuracy},
             "last": last,
             "clipping": training.clipping.summary(),
         }
     )
-    console.text("\n".join(_lines(problem, last)))
-    console.text(str(output / "training.csv"))
+    console.text("\n".join(_lines(task, last)))
+    console.text(str(folder / "training.csv"))
 
 
 def _lines(task: Any, last: dict[str, Any]) -> list[str]:
     reach = last["horizon_1pct"]
-    horizon = "beyond the sequence" if math.isnan(reach) else f"{reach:g} steps"
+    horizon = "not down to 1 % within the sequence"
+    if not math.isnan(reach):
+        horizon = f"down to 1 % after {reach:g} steps"
     return [
         f"{task.name}, {last['step']} steps: test loss {last['test_loss']:.4g} "
         f"(without memory {task.baseline:.4g}), right {last['accuracy']:.1%} "
         f"(without memory {task.baseline_accuracy:.1%})",
-        f"gradient: {last['regime']}, {last['rate']:+.3g} per step, down to 1 % after {horizon}; "
+        f"gradient: {last['regime']}, {last['rate']:+.3g} per step, {horizon}; "
         f"{_percent(last['clipped_share'])} of the last steps clipped",
     ]
 
