@@ -193,6 +193,13 @@ def test_the_curve_is_the_share_strictly_above_each_norm() -> None:
     assert np.asarray(lower.lines[0].get_xdata())[-1] == pytest.approx(math.log10(4.0))
 
 
+def test_the_few_largest_of_many_norms_keep_their_places() -> None:
+    norms = np.concatenate([np.full(20000, 1.0), [10.0, 100.0, 1000.0, 10000.0]])
+    lower = panels(clipping.plot_clipping(norms_frame(norms)))[1]
+    for above, place in ((4, 0.5), (3, 1.5), (2, 2.5), (1, 3.5)):
+        assert 10.0 ** curve_at(lower, place) == pytest.approx(above / 20004)
+
+
 def test_quantiles_and_shares_are_those_of_the_audit() -> None:
     norms = np.exp(np.random.default_rng(5).normal(size=400))
     audit = gl.clip_audit(norms)

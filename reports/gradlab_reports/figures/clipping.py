@@ -25,6 +25,7 @@ HEIGHTS = (1.0, 1.5)
 BINS = 40
 MAX_POINTS = 600
 MAX_CANDIDATES = 5
+CANDIDATE_RANGE = (0.05, 0.995)  # quantiles of the norms that candidates lie between
 QUANTILES = {0.5: "median", 0.9: "90 % quantile", 0.95: "95 % quantile", 0.99: "99 % quantile"}
 
 Values = NDArray[np.float64]
@@ -145,8 +146,7 @@ def _draw_shares(ax: Axes, norms: Values) -> None:
         return
     floor = -math.log10(len(norms)) if len(norms) > 1 else -1.0
     ax.set_ylim(min(floor, -0.5) - 0.1, 0.05)
-    chosen = np.unique(norms[np.linspace(0, len(norms) - 1, MAX_POINTS).astype(int)])
-    _curve(ax, norms, chosen)
+    _curve(ax, norms, _thinned(norms))
     _label_shares(ax)
     labels = [
         label
@@ -157,6 +157,14 @@ def _draw_shares(ax: Axes, norms: Values) -> None:
         label = _point(ax, norms, value, "above ", "s", ORANGE)
         labels += [label] if label else []
     write_end_labels(ax, labels)
+
+
+def _thinned(norms: Values) -> Values:
+    """Norms enough for the curve to look the same, the few largest all among them."""
+    last = len(norms) - 1
+    evenly = np.linspace(0, last, MAX_POINTS).round()
+    from_the_top = last - (np.geomspace(1, last + 1, MAX_POINTS).round() - 1)
+    return np.unique(norms[np.union1d(evenly, from_the_top).astype(int)])
 
 
 def _curve(ax: Axes, norms: Values, chosen: Values) -> None:
@@ -190,18 +198,18 @@ def _point(
     low, high = ax.get_xlim()
     text = f"{words}{factor(math.log(value))}"
     if marker == "s":
-        text = f"{words}{factor(math.log(value), 1)}: {share(round(above, 3))}"
+        text = f"{words}{factor(math.log(value), 1)}: {share(above)}"
     ink = MEASURED if color == MEASURED else "#8a5f00"
     reach = (place - low) / (high - low)
     return EndLabel(height=height, text=text, color=ink, reach=reach)
 
 
 def _candidates(norms: Values) -> list[float]:
-    """Round thresholds among the norms that clip some of the updates, not all; not too many."""
+    """Round thresholds where the norms are, without the smallest and the few largest."""
     decades = _decades(norms)
     if not len(decades):
         return []
-    low, high = float(decades.min()), float(decades.max())
+    low, high = (float(edge) for edge in np.quantile(decades, CANDIDATE_RANGE))
     powers = range(math.floor(low), math.ceil(high))
     ladder = [float(f"{m}e{k}") for k in powers for m in (1, 2, 5)]
     inside = [value for value in ladder if low <= math.log10(value) < high]
@@ -231,7 +239,7 @@ def _draw_threshold(upper: Axes, lower: Axes, norms: Values, threshold: float) -
     right = place < 0.5 * (low + high)
     look: dict[str, Any] = {"color": "#b34f00", "fontsize": 8.5, "va": "top"}
     upper.annotate(
-        f"threshold {threshold:g}: clips {share(round(_above(norms, threshold), 3))}",
+        f"threshold {threshold:g}: clips {share(_above(norms, threshold))}",
         xy=(place, 0.97),
         xycoords=upper.get_xaxis_transform(),
         xytext=(5 if right else -5, 0),
