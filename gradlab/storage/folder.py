@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 OWN_NAMES = frozenset(
-    "manifest.json summary.json records.npz report.html report.md report.json figures INCOMPLETE "
-    "lag_profile.csv ladder.csv pairs.csv steps.csv spectrum.csv lyapunov.csv gates.csv "
-    "paths.csv gradient.csv gradient_pairs.csv sweep.csv sweep_profiles.csv training.csv "
-    "weights.npz checkpoint.npz compare.csv compare.json compare.html".split()
+    "manifest.json summary.json records.npz report.html report.md report.json figures "
+    "INCOMPLETE lag_profile.csv ladder.csv pairs.csv steps.csv spectrum.csv lyapunov.csv "
+    "gates.csv paths.csv gradient.csv gradient_pairs.csv sweep.csv sweep_profiles.csv "
+    "training.csv clipping.csv weights.npz checkpoint.npz compare.csv compare.json "
+    "compare.html".split()
 )
 SIGNATURE = ("schema", "versions")  # what only a manifest of gradlab holds
 
@@ -121,6 +122,13 @@ def _take_place(new: Path, target: Path, old: Path) -> None:
 def _foreign(folder: Path) -> list[Path]:
     """What a user put into a folder of gradlab: files whose names are not in its contract."""
     return [entry for entry in folder.iterdir() if entry.name not in OWN_NAMES]
+
+
+def remove_own(folder: Path) -> None:
+    """Delete what gradlab wrote into a folder, and nothing else."""
+    for entry in folder.iterdir():
+        if entry.name in OWN_NAMES:
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
 def write_json(document: Mapping[str, Any], path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from gradlab.engine.training import Training
 from gradlab.errors import OutputError
 from gradlab.provenance import machine_facts, sha256
 from gradlab.records.dynamics import SCHEMA
-from gradlab.storage.folder import refuse_to_overwrite, write_csv, write_json
+from gradlab.storage.folder import refuse_to_overwrite, remove_own, write_csv, write_json
 
 INCOMPLETE = "INCOMPLETE"
 CHECKPOINT = "checkpoint.npz"
@@ -47,7 +46,7 @@ def claim_training(folder: Path | str, *, force: bool = False) -> Path:
         refuse_to_overwrite(folder, force=force)
     try:
         if force and folder.exists():
-            shutil.rmtree(folder)
+            remove_own(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / INCOMPLETE).write_text(NOTE, encoding="utf-8")
     except OSError as error:

@@ -193,3 +193,13 @@ def test_the_same_weights_have_the_same_hash_in_every_container() -> None:
         runs[0].summary()["recurrences"][0]["gamma_w"]
         == (runs[2].summary()["recurrences"][0]["gamma_w"])
     )
+
+
+def test_a_training_begun_anew_leaves_what_is_not_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "training"
+    gl.claim_training(folder)
+    (folder / "checkpoint.npz").write_bytes(b"old")
+    (folder / "notes.txt").write_text("mine")
+    checkpoint = gl.claim_training(folder, force=True)
+    assert not checkpoint.exists()
+    assert (folder / "notes.txt").read_text() == "mine"
