@@ -216,10 +216,10 @@ def _measure(
     cell = entry.cell
     anchors = _anchors(settings, run, cell.state_size)
     profile = jacobian_profile(cell, run, max_lag=settings.max_lag, anchors=anchors)
-    ladder = bound_ladder(cell, run, profile=profile, block=settings.block)
+    one_step = jacobian_profile(cell, run, max_lag=1, anchors="all", smallest=False)
+    ladder = bound_ladder(cell, run, profile=profile, block=settings.block, one_step=one_step)
     spectrum = spectral_summary(cell)
     verdict = regime(profile, ladder, spectral_radius=spectrum.spectral_radius)
-    one_step = jacobian_profile(cell, run, max_lag=1, anchors="all", smallest=False)
     groups = profile.groups
     median = groups.quantile(profile.log_norm, 0.5)
     return RecurrenceDynamics(

@@ -24,6 +24,7 @@ def bound_ladder(
     *,
     profile: JacobianProfile | None = None,
     block: int | None = 8,
+    one_step: JacobianProfile | None = None,
 ) -> BoundLadder:
     r"""Proven upper bounds on :math:`\lVert \partial h_t/\partial h_k \rVert`, rung by rung.
 
@@ -39,6 +40,8 @@ def bound_ladder(
     block
         Steps of a block; None leaves out the rungs that need further norms, ``onestep`` and
         ``blocks``.
+    one_step
+        Norms of all steps' own Jacobians (``max_lag=1``) if they are measured already.
 
     Returns
     -------
@@ -69,7 +72,11 @@ def bound_ladder(
         profile = jacobian_profile(cell, trajectory, anchors="last", smallest=False)
     factors = cell.linearize(trajectory).log_bound_factors
     reach = None if block is None else min(block, trajectory.steps)
-    short = None if reach is None else _short_lags(cell, trajectory, profile, reach)
+    short = None
+    if reach is not None:
+        short = _short_lags(cell, trajectory, profile, reach)
+        one = one_step or jacobian_profile(cell, trajectory, max_lag=1, smallest=False)
+        short[one.sequence, one.t, one.lag] = one.log_norm
     columns: dict[str, list[Array]] = {}
     for start, stop in _runs(profile):
         sequence, t = int(profile.sequence[start]), int(profile.t[start])
@@ -94,16 +101,12 @@ def bound_ladder(
 
 
 def _short_lags(cell: Cell, trajectory: Trajectory, profile: JacobianProfile, block: int) -> Table:
-    """ln‖P_{t,t-l}‖ for lags 0..block (0 where t < l), as far as the pairs of the profile need it.
-
-    One-step norms at all times, and longer products at the ends of the blocks alone.
-    """
+    """ln‖P_{t,t-l}‖ for lags 0..block at the ends of the profile's blocks; 0 elsewhere."""
     table = np.zeros((trajectory.batch, trajectory.steps + 1, block + 1))
     runs = [(profile.t[stop - 1], profile.k[stop - 1]) for _, stop in _runs(profile)]
     ends = np.unique(np.concatenate([np.arange(t, k, -block) for t, k in set(runs)]))
-    for reach, anchors in ((1, "all"), (block, ends.tolist())):
-        short = jacobian_profile(cell, trajectory, max_lag=reach, anchors=anchors, smallest=False)
-        table[short.sequence, short.t, short.lag] = short.log_norm
+    short = jacobian_profile(cell, trajectory, max_lag=block, anchors=ends.tolist(), smallest=False)
+    table[short.sequence, short.t, short.lag] = short.log_norm
     return table
 
 

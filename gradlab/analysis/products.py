@@ -87,8 +87,7 @@ class InverseProducts:
     def extend(self, J: Float[Array, "batch n n"]) -> None:
         """Multiply every product by J from the right, its inverse by J⁻¹ from the left."""
         B, log_rows, lost = _unit_rows(J)
-        singular = lost | (np.linalg.slogdet(B)[0] == 0.0)
-        B_inverse = np.linalg.inv(np.where(singular[:, None, None], np.eye(J.shape[-1]), B))
+        B_inverse, singular = _inverses(B)
         shortest = log_rows.min(axis=1)
         weights = np.exp(shortest[:, None] - log_rows)
         product = (B_inverse * weights[:, None, :])[:, None] @ self.columns
@@ -154,6 +153,17 @@ def _renewed(array: Array, kept: Bool[Array, " ends"], begin: bool) -> Array:
     fresh = np.eye(array.shape[-1]) if array.ndim == 4 else np.zeros(())
     shape = (array.shape[0], 1, *array.shape[2:])
     return np.concatenate([rest, np.broadcast_to(fresh, shape).astype(array.dtype)], axis=1)
+
+
+def _inverses(
+    B: Float[Array, "batch n n"],
+) -> tuple[Float[Array, "batch n n"], Bool[Array, " batch"]]:
+    """Inverses, and which matrices have none: theirs is the identity."""
+    try:
+        return np.linalg.inv(B), np.zeros(len(B), dtype=bool)
+    except np.linalg.LinAlgError:
+        singular = np.linalg.slogdet(B)[0] == 0.0
+        return np.linalg.inv(np.where(singular[:, None, None], np.eye(B.shape[-1]), B)), singular
 
 
 def _unit_columns(
