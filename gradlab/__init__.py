@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from gradlab.records.dynamics import GradientDynamics as GradientDynamics
     from gradlab.records.gradients import GradientProfile as GradientProfile
     from gradlab.records.jacobians import JacobianProfile as JacobianProfile
+    from gradlab.records.strict import strict_json as strict_json
     from gradlab.records.trajectory import Trajectory as Trajectory
     from gradlab.storage.comparisons import save_comparison as save_comparison
     from gradlab.storage.folder import refuse_to_overwrite as refuse_to_overwrite
@@ -165,6 +166,7 @@ _ROOMS = {
     "gradlab.records.dynamics": ("GradientDynamics",),
     "gradlab.records.gradients": ("GradientProfile",),
     "gradlab.records.jacobians": ("JacobianProfile",),
+    "gradlab.records.strict": ("strict_json",),
     "gradlab.records.trajectory": ("Trajectory",),
     "gradlab.storage.comparisons": ("save_comparison",),
     "gradlab.storage.folder": ("refuse_to_overwrite",),

@@ -35,7 +35,7 @@ from gradlab.records.dynamics import (
     spectrum_summary,
 )
 from gradlab.records.gradients import GradientProfile
-from gradlab.records.strict import strict as strict_json
+from gradlab.records.strict import strict_json
 from gradlab.records.trajectory import Trajectory
 
 # Products that an automatic choice of end times may measure: about ten seconds at N = 64.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import typer
+
+import gradlab as gl
 
 FRAME = 3  # cells that a frame puts between two columns, at most
 
@@ -38,7 +39,7 @@ class Console:
     def document(self, document: Mapping[str, Any]) -> None:
         """Write data for programs to stdout: one document of strict JSON."""
         if self.as_json:
-            typer.echo(json.dumps(strict(document), indent=2, allow_nan=False))
+            typer.echo(json.dumps(gl.strict_json(document), indent=2, allow_nan=False))
 
     def note(self, message: str) -> None:
         """Write a message to stderr."""
@@ -82,25 +83,6 @@ class Console:
 
         with Terminal(stderr=True).status(label):
             yield
-
-
-def strict(value: object) -> object:
-    """Value that strict JSON can hold: nan is null, infinities are the strings inf and -inf."""
-    if isinstance(value, Mapping):
-        return {str(key): strict(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [strict(entry) for entry in value]
-    if isinstance(value, float):
-        return _strict_float(value)
-    return value
-
-
-def _strict_float(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return float(value)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -44,7 +44,7 @@ def _contradiction(entry: Mapping[str, Any]) -> str:
 def _evidence(entry: Mapping[str, Any]) -> Iterator[str]:
     regime = entry["regime"]
     low, high = _spelled(regime["rate_low"]), _spelled(regime["rate_high"])
-    yield _line("rate", f"{_spelled(regime['rate'])}, 95 % interval {low} to {high}")
+    yield _line("rate", f"{_spelled(regime['rate'])}, nominal 95 % interval {low} to {high}")
     yield _line("rule", regime["rule"])
     if regime["transient_lag"]:
         height = _spelled(regime["transient_height"])

@@ -11,7 +11,7 @@ import numpy as np
 from gradlab.records.dynamics import SCHEMA, RecurrenceDynamics
 from gradlab.records.frames import stack_frames
 from gradlab.records.provenance import Provenance
-from gradlab.records.strict import strict
+from gradlab.records.strict import strict_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +133,7 @@ class Comparison:
 
     def summary(self) -> dict[str, Any]:
         """The document ``compare.json``: strict JSON, natural logarithms per step."""
-        document: dict[str, Any] = strict(
+        document: dict[str, Any] = strict_json(
             {
                 "schema": SCHEMA,
                 "kind": "comparison",

@@ -21,7 +21,7 @@ from gradlab.records.provenance import Provenance
 from gradlab.records.regime import Regime
 from gradlab.records.saturation import GateSaturation, SaturationProfile
 from gradlab.records.spectrum import STACK, MatrixSpectrum, SpectralSummary
-from gradlab.records.strict import strict
+from gradlab.records.strict import strict_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,7 +172,7 @@ class GradientDynamics:
         """The document ``summary.json``: strict JSON, natural logarithms per step."""
         shared = {"sequences": self.sequences, "assumptions": list(self.assumptions)}
         entries = [entry.summary() | shared for entry in self.recurrences.values()]
-        document: dict[str, Any] = strict({"schema": SCHEMA, "recurrences": entries})
+        document: dict[str, Any] = strict_json({"schema": SCHEMA, "recurrences": entries})
         return document
 
     def to_frame(self) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 
-def strict(value: Any) -> Any:
+def strict_json(value: Any) -> Any:
     """JSON-ready copy of a value.
 
     Parameters
@@ -24,11 +24,11 @@ def strict(value: Any) -> Any:
         kept to the last bit.
     """
     if isinstance(value, Mapping):
-        return {str(key): strict(entry) for key, entry in value.items()}
+        return {str(key): strict_json(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple | set | np.ndarray):
-        return [strict(entry) for entry in value]
+        return [strict_json(entry) for entry in value]
     if isinstance(value, np.generic):
-        return strict(value.item())
+        return strict_json(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return value

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradlab.errors import OutputError, RunFolderError
-from gradlab.records.strict import strict
+from gradlab.records.strict import strict_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +133,7 @@ def remove_own(folder: Path) -> None:
 
 def write_json(document: Mapping[str, Any], path: Path) -> None:
     """Strict JSON, its keys in the order they have."""
-    text = json.dumps(strict(document), indent=2, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(strict_json(document), indent=2, allow_nan=False, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
 
 

@@ -15,7 +15,8 @@ HASH_DIGITS = 12
 
 HOW_TO_READ = (
     "The verdict of each label comes from its measured rate: the slope of the median log norm over "
-    "the lags beyond the first quarter. Two rates differ if their 95 % intervals do not overlap.",
+    "the lags beyond the first quarter. Two rates differ if their nominal 95 % intervals do not "
+    "overlap.",
     "A factor per step above 1 is a gradient that grows with the lag, one below 1 a gradient that "
     "fades; a lag is where the median norm falls below one half or 1 % for good.",
     "Norms are those of the Jacobian of the whole state: h alone, or (h, c) of an LSTM. The "
@@ -93,7 +94,7 @@ def verdicts_table(document: Mapping[str, Any]) -> Table:
             "state",
             "regime",
             "per step",
-            "95 % interval",
+            "nominal 95 % interval",
             "below ½ from lag",
             "below 1 % from lag",
             f"norm at lag {lag}",

@@ -96,7 +96,7 @@ def _interval(regime: Mapping[str, Any]) -> str:
     low, high = number(regime.get("rate_low")), number(regime.get("rate_high"))
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
-    return f" (95 % interval {factor(low)} to {factor(high)})"
+    return f" (nominal 95 % interval {factor(low)} to {factor(high)})"
 
 
 def _reach(recurrence: Mapping[str, Any]) -> str:

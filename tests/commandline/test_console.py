@@ -7,7 +7,8 @@ import math
 
 import pytest
 
-from gradlab_cli.console import Console, aligned, fits, strict
+import gradlab as gl
+from gradlab_cli.console import Console, aligned, fits
 
 
 def refuse_constant(token: str) -> None:
@@ -23,7 +24,7 @@ def test_document_is_strict_json_whatever_the_floats(capsys: pytest.CaptureFixtu
 
 def test_document_leaves_the_original_alone() -> None:
     document = {"values": [math.inf]}
-    strict(document)
+    gl.strict_json(document)
     assert document == {"values": [math.inf]}
 
 

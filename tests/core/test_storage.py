@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import gradlab as gl
-from gradlab.records.strict import strict
+from gradlab.records.strict import strict_json
 from gradlab.storage.folder import new_folder, write_csv
 
 STABLE = ("summary.json", "lag_profile.csv", "ladder.csv", "steps.csv", "spectrum.csv", "pairs.csv")
@@ -90,7 +90,7 @@ def test_summary_is_strict_json_with_the_documented_keys(
 
 
 def test_non_finite_numbers_are_null_or_strings_and_words_stay() -> None:
-    document = strict({"exponents": [-0.1, -math.inf, math.nan], "name": "BaNaNa"})
+    document = strict_json({"exponents": [-0.1, -math.inf, math.nan], "name": "BaNaNa"})
     assert document == {"exponents": [-0.1, "-inf", None], "name": "BaNaNa"}
 
 

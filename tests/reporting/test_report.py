@@ -119,7 +119,7 @@ def test_the_page_tells_verdict_evidence_numbers_assumptions_provenance_in_this_
 def test_the_numbers_are_those_of_the_files(saturated: Path) -> None:
     page = saturated.read_text(encoding="utf-8")
     text = Reader(page).text
-    assert "(95 % interval 0.610 to 0.615)" in text  # exp(-0.494), exp(-0.486)
+    assert "(nominal 95 % interval 0.610 to 0.615)" in text  # exp(-0.494), exp(-0.486)
     assert "less than 1 % of it is left from lag 10 on" in text  # ln 100 / 0.49 = 9.4
     assert "× 3.00" in text  # the bound per step
     assert "4.24 × 10²⁸" in text  # 3^60

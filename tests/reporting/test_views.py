@@ -30,8 +30,9 @@ def test_vanishing_names_factor_interval_and_horizon() -> None:
         horizon={"lag_1pct": 44, "predicted": {"lag_1pct": 45}},
     )
     assert spoken(entry) == (
-        "The gradient vanishes: each step back in time multiplies it by 0.900 (95 % interval "
-        "0.890 to 0.910), so that less than 1 % of it is left from lag 44 on."
+        "The gradient vanishes: each step back in time multiplies it by 0.900 "
+        "(nominal 95 % interval 0.890 to 0.910), so that less than 1 % of it is left from "
+        "lag 44 on."
     )
 
 
