@@ -21,6 +21,8 @@ class Recurrence:
     layer: int = 0
     direction: str = "forward"
     stack: str = ""  # recurrences of one stack feed each other, layer by layer
+    tensors: tuple[str, ...] = ()  # names in the file that the weights came from
+    stored_dtype: str = ""  # type of the weights in the file; empty if there is none
 
     def __post_init__(self) -> None:
         """Check the direction."""

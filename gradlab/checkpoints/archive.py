@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gradlab.arrays import Array
+from gradlab.checkpoints.findings import Find
 from gradlab.errors import GradlabError, ModelFileError
 
 MAX_BYTES = 2 * 1024**3  # of one tensor or member, as declared: far above any recurrent layer
@@ -61,11 +62,16 @@ class Tensors:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Archive:
-    """One model file, before anyone asks which of its tensors are recurrent."""
+    """One model file, before anyone asks which of its tensors are recurrent.
+
+    A format that says itself what its layers are gives ``find``; without it, layers are found by
+    the names of the tensors, as PyTorch and gradlab spell them.
+    """
 
     container: str  # for people: "PyTorch zip file"
     tensors: Tensors
     skipped: Sequence[str] = field(default=())  # a phrase for each entry that is not a tensor
+    find: Find | None = None
 
 
 def archive(
@@ -73,6 +79,7 @@ def archive(
     container: str,
     readers: Mapping[str, Callable[[], Array]],
     skipped: Sequence[str] = (),
+    find: Find | None = None,
 ) -> Archive:
     """Archive whose names can be shown to people.
 
@@ -84,6 +91,8 @@ def archive(
         By name, a function that reads the array.
     skipped
         A phrase for each entry that is not a tensor.
+    find
+        How the format itself finds its recurrences, if it says what its layers are.
 
     Returns
     -------
@@ -96,6 +105,7 @@ def archive(
         container=container,
         tensors=Tensors(path, container, shown),
         skipped=(*skipped, *odd),
+        find=find,
     )
 
 

@@ -85,6 +85,11 @@ class Place:
         """Keys of the biases."""
         return tuple(self.sibling(bias) for bias in self.spelling.biases)
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of all tensors that a layer of this spelling may have."""
+        return (self.input_key, self.key, *self.bias_keys, self.projection_key, self.peephole_key)
+
 
 def weight_names(names: Iterable[str]) -> list[str]:
     """Names without those of optimizer moments."""

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from gradlab.cells.activations import ACTIVATIONS
 from gradlab.cells.stack import Network
 from gradlab.cells.vanilla import DTYPES
 from gradlab.checkpoints.archive import Archive, naming, spoken
-from gradlab.checkpoints.gated import ASSUMED
+from gradlab.checkpoints.findings import Findings, Unsaid
 from gradlab.checkpoints.recognition import read_archive
-from gradlab.checkpoints.recurrences import Findings, find_recurrences
+from gradlab.checkpoints.recurrences import find_recurrences
 from gradlab.errors import ModelFileError, unknown_name
 
-DEFAULT_NONLINEARITY = "tanh"
 READ = "RNN, LSTM and GRU layers"
+IDLE = {
+    "nonlinearity": "no vanilla layer",
+    "recurrent_activation": "no gate of an unknown activation",
+    "keras_version": "no Keras file of an unknown version",
+}
 SHOWN = 8  # names in a message, entries in a list of what was skipped
 
 
@@ -24,6 +29,8 @@ def load(
     path: str | os.PathLike[str],
     *,
     nonlinearity: str | None = None,
+    recurrent_activation: str | None = None,
+    keras_version: int | None = None,
     batch_first: bool = False,
     dtype: str = "float64",
 ) -> Network:
@@ -40,6 +47,10 @@ def load(
     nonlinearity
         Activation of the vanilla layers, which no such file stores; tanh, and an entry in
         ``assumptions``, if None. Gated layers have PyTorch's, which is said there too.
+    recurrent_activation
+        Activation of the gates, where a file of Keras weights does not say it.
+    keras_version
+        Major version of the Keras that wrote a file of weights, where the file does not say it.
     batch_first
         Whether the network was trained on (batch, time, features). Not stored either; it changes
         how sequences are read, not the weights.
@@ -63,45 +74,41 @@ def load(
     UnknownNameError
         If there is no such activation or type.
     """
-    if nonlinearity is not None and nonlinearity not in ACTIVATIONS:
-        raise unknown_name("nonlinearity", nonlinearity, ACTIVATIONS)
-    if dtype not in DTYPES:
-        raise unknown_name("dtype", dtype, DTYPES)
+    unsaid = Unsaid(
+        nonlinearity=nonlinearity,
+        recurrent_activation=recurrent_activation,
+        keras_version=keras_version,
+        batch_first=batch_first,
+        dtype=dtype,
+    )
+    _require_known(unsaid)
     file = Path(path)
     archive = read_archive(file)
     with naming(file):
-        findings = find_recurrences(
-            archive.tensors, activation=nonlinearity or DEFAULT_NONLINEARITY, dtype=dtype
-        )
+        findings = (archive.find or partial(find_recurrences, archive.tensors))(unsaid)
     if not findings.recurrences:
         raise ModelFileError(f"{file} {_absence(archive, findings)}")
-    stated = _unsaid(findings, nonlinearity, batch_first)
-    left_out = _left_out(archive, findings)
-    return Network(
-        findings.recurrences, (*stated, *findings.assumptions, *left_out), source=str(file)
-    )
+    said = (*findings.assumptions, *_idle(findings, unsaid), *_left_out(archive, findings))
+    return Network(findings.recurrences, said, source=str(file))
 
 
-def _unsaid(findings: Findings, nonlinearity: str | None, batch_first: bool) -> list[str]:
-    names: dict[str, list[str]] = {}
-    for entry in findings.recurrences:
-        names.setdefault(entry.cell.kind, []).append(entry.name)
-    sentences = [
-        f"{', '.join(names[kind])}: {assumed}" for kind, assumed in ASSUMED.items() if kind in names
+def _require_known(unsaid: Unsaid) -> None:
+    """Refuse names that no activation and no type has, before the file is opened."""
+    for option in ("nonlinearity", "recurrent_activation"):
+        name = getattr(unsaid, option)
+        if name is not None and name not in ACTIVATIONS:
+            raise unknown_name(option, name, ACTIVATIONS)
+    if unsaid.dtype not in DTYPES:
+        raise unknown_name("dtype", unsaid.dtype, DTYPES)
+
+
+def _idle(findings: Findings, unsaid: Unsaid) -> list[str]:
+    """A sentence for each option that had nothing to act on."""
+    return [
+        f"the option {name} = {getattr(unsaid, name)} has {IDLE[name]} to act on"
+        for name in unsaid.given()
+        if name not in findings.heeded
     ]
-    if "rnn" in names and nonlinearity is None:
-        sentences.append(
-            f"the file does not store the non-linearity of {', '.join(names['rnn'])}: "
-            f"{DEFAULT_NONLINEARITY} assumed (option nonlinearity)"
-        )
-    if "rnn" not in names and nonlinearity is not None:
-        sentences.append(f"the option nonlinearity = {nonlinearity} has no vanilla layer to act on")
-    if not batch_first:
-        sentences.append(
-            "the file does not store the batch axis: inputs (time, batch, features) assumed "
-            "(option batch_first)"
-        )
-    return sentences
 
 
 def _left_out(archive: Archive, findings: Findings) -> list[str]:

@@ -14,6 +14,7 @@ from gradlab.arrays import Array
 from gradlab.cells.stack import Recurrence
 from gradlab.checkpoints.archive import Tensors, naming, spoken
 from gradlab.checkpoints.element_types import real_numbers
+from gradlab.checkpoints.findings import Unsaid
 from gradlab.checkpoints.keys import weight_names
 from gradlab.checkpoints.recognition import read_archive
 from gradlab.checkpoints.recurrences import find_recurrences
@@ -69,9 +70,10 @@ def find_readout(path: str | os.PathLike[str], *, key: str | None = None) -> Lin
         If a weight is NaN or infinite.
     """
     file = Path(path)
-    tensors = read_archive(file).tensors
+    stored = read_archive(file)
+    tensors = stored.tensors
     with naming(file):
-        found = find_recurrences(tensors, activation="tanh", dtype="float64")
+        found = stored.find(Unsaid()) if stored.find else find_recurrences(tensors, Unsaid())
         if not found.recurrences:
             raise ModelFileError("holds no recurrent layer that could be read out")
         widths = _widths(found.recurrences)

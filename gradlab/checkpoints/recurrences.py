@@ -2,46 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
-from gradlab.arrays import Array, require_finite
+from gradlab.arrays import Array
 from gradlab.cells.base import Cell
 from gradlab.cells.stack import Recurrence
 from gradlab.cells.vanilla import VanillaCell
 from gradlab.checkpoints.archive import Tensors, spoken
 from gradlab.checkpoints.element_types import real_numbers
-from gradlab.checkpoints.gated import gated_cell
+from gradlab.checkpoints.findings import Findings, Unsaid
+from gradlab.checkpoints.gated import ASSUMED, gated_cell
 from gradlab.checkpoints.keys import Place, stacks_of, weight_names
+from gradlab.checkpoints.layers import cast, stored_dtype
 from gradlab.checkpoints.parametrizations import EffectiveTensors, effective_tensors
 from gradlab.errors import ModelFileError, ShapeError
 
 GATED = {"gru": "a GRU", "lstm": "an LSTM"}
 MASKED_SHARE = 0.1
+DEFAULT_NONLINEARITY = "tanh"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Findings:
-    """The recurrences of a file, what was assumed about them, and what was left out and why."""
-
-    recurrences: Sequence[Recurrence]
-    assumptions: Sequence[str]
-    skipped: Sequence[str]
-
-
-def find_recurrences(stored: Tensors, *, activation: str, dtype: str) -> Findings:
+def find_recurrences(stored: Tensors, unsaid: Unsaid) -> Findings:
     """Recurrent layers among tensors that are named the way PyTorch or gradlab does.
 
     Parameters
     ----------
     stored
         Tensors by name; only those of recurrent layers are read.
-    activation
-        Non-linearity of the vanilla layers; gated ones have PyTorch's.
-    dtype
-        Type the states will be computed in.
+    unsaid
+        Non-linearity of the vanilla layers (gated ones have PyTorch's), and type of the states.
 
     Returns
     -------
@@ -59,7 +50,7 @@ def find_recurrences(stored: Tensors, *, activation: str, dtype: str) -> Finding
         If a layer lacks its input weights, or a stack a layer.
     """
     effective = effective_tensors(stored, weight_names(stored))
-    layers = _LayerReader(effective, activation, dtype)
+    layers = _LayerReader(effective, unsaid)
     skipped: list[str] = []
     recurrences: list[Recurrence] = []
     for stack in stacks_of((*effective.readers, *effective.unreadable)):
@@ -68,28 +59,69 @@ def find_recurrences(stored: Tensors, *, activation: str, dtype: str) -> Finding
         if not reasons:
             cells = [layers.cell(place) for place in stack]
             _require_chain(stack, cells)
-            recurrences.extend(map(_recurrence, stack, cells))
-    return Findings(recurrences=recurrences, assumptions=layers.assumptions, skipped=skipped)
-
-
-def _recurrence(place: Place, cell: Cell) -> Recurrence:
-    return Recurrence(
-        name=place.name,
-        cell=cell,
-        layer=place.layer or 0,
-        direction="backward" if place.backward else "forward",
-        stack=place.stack,
+            recurrences.extend(map(layers.recurrence, stack, cells))
+    return Findings(
+        recurrences=recurrences,
+        assumptions=(*unsaid_of(recurrences, unsaid), *layers.assumptions),
+        skipped=skipped,
+        heeded=frozenset({"nonlinearity"} if _kinds(recurrences) & {"rnn"} else ()),
     )
+
+
+def unsaid_of(recurrences: Sequence[Recurrence], unsaid: Unsaid) -> list[str]:
+    """What files that hold tensors by name leave out, and what is taken for it.
+
+    Parameters
+    ----------
+    recurrences
+        The layers found.
+    unsaid
+        What the caller said.
+    """
+    names: dict[str, list[str]] = {}
+    for entry in recurrences:
+        names.setdefault(entry.cell.kind, []).append(entry.name)
+    sentences = [
+        f"{', '.join(names[kind])}: {assumed}" for kind, assumed in ASSUMED.items() if kind in names
+    ]
+    if "rnn" in names and unsaid.nonlinearity is None:
+        sentences.append(
+            f"the file does not store the non-linearity of {', '.join(names['rnn'])}: "
+            f"{DEFAULT_NONLINEARITY} assumed (option nonlinearity)"
+        )
+    if recurrences and not unsaid.batch_first:
+        sentences.append(
+            "the file does not store the batch axis: inputs (time, batch, features) assumed "
+            "(option batch_first)"
+        )
+    return sentences
+
+
+def _kinds(recurrences: Sequence[Recurrence]) -> set[str]:
+    return {entry.cell.kind for entry in recurrences}
 
 
 class _LayerReader:
     """Reads single layers and collects what had to be assumed."""
 
-    def __init__(self, effective: EffectiveTensors, activation: str, dtype: str) -> None:
+    def __init__(self, effective: EffectiveTensors, unsaid: Unsaid) -> None:
         self.effective = effective
-        self.activation = activation
-        self.dtype = dtype
+        self.activation = unsaid.nonlinearity or DEFAULT_NONLINEARITY
+        self.dtype = unsaid.dtype
         self.assumptions: list[str] = []
+
+    def recurrence(self, place: Place, cell: Cell) -> Recurrence:
+        """A layer under its name, with the tensors it came from."""
+        keys = [key for key in place.keys if key in self.effective.readers]
+        return Recurrence(
+            name=place.name,
+            cell=cell,
+            layer=place.layer or 0,
+            direction="backward" if place.backward else "forward",
+            stack=place.stack,
+            tensors=tuple(keys),
+            stored_dtype=stored_dtype({key: self.effective.readers[key]() for key in keys}),
+        )
 
     def unsupported(self, place: Place) -> str | None:
         """Reason why this version cannot read a layer, if there is one."""
@@ -152,12 +184,12 @@ class _LayerReader:
         if kind is not None and kind != "rnn":
             weights = dict(zip(("W_x", "W_h"), (inputs, recurrent), strict=True))
             return gated_cell(
-                kind, self.cast(place, weights | self.extras(place, biases)), self.dtype
+                kind, cast(weights | self.extras(place, biases), place.name, self.dtype), self.dtype
             )
         total = np.zeros(len(recurrent))
         for bias in biases:
             total += 0.0 if bias is None else bias
-        arrays = self.cast(place, {"W_hh": recurrent, "W_xh": inputs, "b_h": total})
+        arrays = cast({"W_hh": recurrent, "W_xh": inputs, "b_h": total}, place.name, self.dtype)
         return VanillaCell(**arrays, activation=self.activation, dtype=self.dtype)
 
     def extras(self, place: Place, biases: Sequence[Array | None]) -> dict[str, Array]:
@@ -170,14 +202,6 @@ class _LayerReader:
         }
         named = zip(("b_x", "b_h"), biases, strict=True)
         return found | {name: bias for name, bias in named if bias is not None}
-
-    def cast(self, place: Place, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """Arrays in the type of the states, still finite."""
-        with np.errstate(over="ignore"):
-            cast = {name: array.astype(self.dtype) for name, array in arrays.items()}
-        for name, array in cast.items():
-            require_finite(f"{name} of {place.name} in {self.dtype}", array)
-        return cast
 
     def weight(self, key: str, role: str) -> Array:
         """Finite float64 values of one tensor."""
