@@ -27,6 +27,7 @@ SELU_ALPHA = 1.6732632423543772
 SELU_SCALE = 1.0507009873554805
 GELU_SLOPE_SUP = 0.5 * (1.0 + math.erf(1.0)) + math.exp(-1.0) / math.sqrt(math.pi)
 SILU_SLOPE_SUP = 1.0998393201288104
+# Slopes of GELU and SiLU at z and -z add up to 1: the infimum is 1 less the supremum.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class Activation:
     function: Elementwise
     derivative: Elementwise
     sup_derivative: float  # gamma_a: the supremum of |phi'|
+    inf_derivative: float = 0.0  # the infimum of phi' itself, below 0 where phi also falls
     kink: str  # the derivative used where phi is not differentiable
     kinks: tuple[float, ...] = ()  # pre-activations at which the convention applies
     low: float = -math.inf  # infimum and supremum of phi
@@ -187,11 +189,11 @@ _ALL = (
     Activation(
         name="leaky_relu", function=lambda z: np.where(z > 0.0, z, LEAK * z),
         derivative=lambda z: np.where(z > 0.0, 1.0, LEAK),
-        sup_derivative=1.0, kink=f"{LEAK} at z = 0", kinks=(0.0,),
+        sup_derivative=1.0, inf_derivative=LEAK, kink=f"{LEAK} at z = 0", kinks=(0.0,),
     ),
     Activation(
         name="identity", function=lambda z: z, derivative=np.ones_like,
-        sup_derivative=1.0, kink=_SMOOTH,
+        sup_derivative=1.0, inf_derivative=1.0, kink=_SMOOTH,
     ),
     Activation(
         name="sigmoid", function=_sigmoid, derivative=_sigmoid_slope,
@@ -218,11 +220,11 @@ _ALL = (
     ),
     Activation(
         name="gelu", function=lambda z: z * _normal_cdf(z), derivative=_gelu_slope,
-        sup_derivative=GELU_SLOPE_SUP, kink=_SMOOTH,
+        sup_derivative=GELU_SLOPE_SUP, inf_derivative=1.0 - GELU_SLOPE_SUP, kink=_SMOOTH,
     ),
     Activation(
         name="silu", function=lambda z: z * _sigmoid(z), derivative=_silu_slope,
-        sup_derivative=SILU_SLOPE_SUP, kink=_SMOOTH,
+        sup_derivative=SILU_SLOPE_SUP, inf_derivative=1.0 - SILU_SLOPE_SUP, kink=_SMOOTH,
     ),
     Activation(
         name="elu", function=_elu, derivative=_elu_slope,
@@ -292,6 +294,7 @@ def clipped(name: str, limit: float | int | None) -> Activation:
         name=f"{name} of its argument clipped to {limit:g}",
         function=lambda z: phi.function(np.clip(z, -limit, limit)),
         derivative=lambda z: np.where(np.abs(z) < limit, phi.derivative(z), 0.0),
+        inf_derivative=min(phi.inf_derivative, 0.0),
         kink=f"{phi.kink}; 0 at |z| = {limit:g}",
         kinks=(*phi.kinks, -limit, limit),
         low=float(values.min()),

@@ -32,6 +32,21 @@ def test_supremum_of_the_derivative_is_attained_and_never_passed(name: str) -> N
     assert largest >= phi.sup_derivative * (1.0 - 1e-8)
 
 
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_infimum_of_the_derivative_is_approached_and_never_passed(name: str) -> None:
+    phi = activation(name)
+    # The slope of softsign has fallen to 1e-12 only at a million.
+    z = np.concatenate([np.linspace(-20.0, 20.0, 400_001), [-math.sqrt(2.0), -1e6, 1e6]])
+    smallest = phi.derivative(z).min()
+    assert smallest >= phi.inf_derivative - 1e-12
+    assert smallest <= phi.inf_derivative + 1e-9
+
+
+def test_a_clipped_argument_brings_the_slope_down_to_zero() -> None:
+    assert clipped("identity", 2.0).inf_derivative == 0.0
+    assert clipped("gelu", 2.0).inf_derivative == activation("gelu").inf_derivative
+
+
 @pytest.mark.parametrize(
     ("name", "supremum"),
     [
