@@ -86,6 +86,7 @@ class MeasureOptions:
     """What is measured, and how."""
 
     nonlinearity: network.NonlinearityOption = None
+    max_bytes: network.MaxBytesOption = None
     anchors: measurement.AnchorsOption = "auto"
     max_lag: measurement.MaxLagOption = None
     threshold: measurement.ThresholdOption = 0.97
@@ -123,6 +124,11 @@ def given(group: Group) -> dict[str, Any]:
         for field in _fields(group)
         if getattr(group, field.name) != field.default
     }
+
+
+def limit(max_bytes: int | None) -> dict[str, Any]:
+    """The limit of sizes as an argument of the library, whose default holds where none is given."""
+    return {} if max_bytes is None else {"max_bytes": max_bytes}
 
 
 def option_name(field: str) -> str:

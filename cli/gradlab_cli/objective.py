@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 import gradlab as gl
-from gradlab_cli.groups import LossOptions, MeasureOptions, given, option_name
+from gradlab_cli.groups import LossOptions, MeasureOptions, given, limit, option_name
 
 
 def objective(
@@ -43,7 +43,13 @@ def objective(
             )
         return {}
     return {
-        "readout": gl.load_readout(source, loss.readout, loss.loss, dtype=options.dtype),
+        "readout": gl.load_readout(
+            source,
+            loss.readout,
+            loss.loss,
+            dtype=options.dtype,
+            **limit(options.max_bytes),
+        ),
         "targets": gl.read_targets(loss.targets, loss.loss, batch_first=batch_first),
         "at": None if loss.at == "all" else loss.at,
     }

@@ -17,6 +17,7 @@ from gradlab_cli.groups import (
     RandomOptions,
     SequenceOptions,
     given,
+    limit,
     option_name,
 )
 from gradlab_cli.objective import objective, refuse_targets
@@ -127,6 +128,7 @@ def _random_subject(
     random: RandomOptions, sequence: SequenceOptions, options: MeasureOptions
 ) -> Subject:
     refuse(_nonlinearity(options), "belongs to a model file; a random network has --activation")
+    _refuse_limit(options)
     _refuse_idle(random)
     network_rng, input_rng = generators(options.seed)
     features = random.input_size or INPUT_SIZE
@@ -148,6 +150,7 @@ def _refuse_idle(random: RandomOptions) -> None:
 
 def _scenario_subject(name: str, sequence: SequenceOptions, options: MeasureOptions) -> Subject:
     refuse(_nonlinearity(options), "belongs to a model file; a scenario has its own activation")
+    _refuse_limit(options)
     scenario = gl.scenario(name, seed=options.seed)
     cell = replace(scenario.cell, dtype=options.dtype)
     sequences = scenario.sequences
@@ -162,6 +165,7 @@ def _model_subject(path: Path, sequence: SequenceOptions, options: MeasureOption
         nonlinearity=options.nonlinearity,
         batch_first=sequence.batch_first,
         dtype=options.dtype,
+        **limit(options.max_bytes),
     )
     features = network.recurrences[0].cell.input_size
     sequences = input_sequences(sequence, features, generators(options.seed)[1])
@@ -235,6 +239,10 @@ def generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
 
 def _nonlinearity(options: MeasureOptions) -> dict[str, Any]:
     return {name: value for name, value in given(options).items() if name == "nonlinearity"}
+
+
+def _refuse_limit(options: MeasureOptions) -> None:
+    refuse(limit(options.max_bytes), "belongs to a model file, and there is none")
 
 
 def _among(options: InputOptions, names: tuple[str, ...]) -> dict[str, Any]:

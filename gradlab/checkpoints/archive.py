@@ -10,9 +10,9 @@ from pathlib import Path
 
 from gradlab.arrays import Array
 from gradlab.checkpoints.findings import Find
-from gradlab.errors import GradlabError, ModelFileError
+from gradlab.errors import GradlabError, ModelFileError, SettingError
 
-MAX_BYTES = 2 * 1024**3  # of one tensor or member, as declared: far above any recurrent layer
+MAX_BYTES = 2 * 1024**3  # of one tensor or member: far above any recurrent layer
 
 
 class Tensors:
@@ -195,6 +195,23 @@ def spoken(name: str) -> str:
     return shown if len(shown) <= 120 else f"{shown[:117]}..."
 
 
+def require_limit(max_bytes: int) -> None:
+    """Refuse a limit that nothing could keep.
+
+    Parameters
+    ----------
+    max_bytes
+        The limit.
+
+    Raises
+    ------
+    SettingError
+        If it is below 1.
+    """
+    if max_bytes < 1:
+        raise SettingError(f"max_bytes is {max_bytes}: expected a positive number of bytes")
+
+
 def require_size(size: int, limit: int, what: str) -> None:
     """Refuse something declared larger than the limit, before memory is taken for it.
 
@@ -212,5 +229,6 @@ def require_size(size: int, limit: int, what: str) -> None:
     """
     if size > limit:
         raise ModelFileError(
-            f"{what} declares {size} bytes: expected at most {limit}; the file is damaged"
+            f"{what} declares {size} bytes: expected at most {limit}; the file is damaged, or the "
+            "limit too low for it (option max_bytes)"
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from gradlab.cells.activations import ACTIVATIONS
 from gradlab.cells.stack import Network
 from gradlab.cells.vanilla import DTYPES
-from gradlab.checkpoints.archive import Archive, naming, spoken
+from gradlab.checkpoints.archive import MAX_BYTES, Archive, naming, require_limit, spoken
 from gradlab.checkpoints.findings import Findings, Unsaid
 from gradlab.checkpoints.recognition import read_archive
 from gradlab.checkpoints.recurrences import find_recurrences
@@ -33,6 +33,7 @@ def load(
     keras_version: int | None = None,
     batch_first: bool = False,
     dtype: str = "float64",
+    max_bytes: int = MAX_BYTES,
 ) -> Network:
     """Network of a PyTorch state dict, a safetensors file or a NumPy archive.
 
@@ -56,6 +57,9 @@ def load(
         how sequences are read, not the weights.
     dtype
         Type the states are computed in, float64 or float32.
+    max_bytes
+        Largest size that one tensor, or one member of an archive, may declare; what declares more
+        is refused before memory is taken for it.
 
     Returns
     -------
@@ -73,6 +77,8 @@ def load(
         If a weight is NaN or infinite.
     UnknownNameError
         If there is no such activation or type.
+    SettingError
+        If the limit is not a positive number of bytes.
     """
     unsaid = Unsaid(
         nonlinearity=nonlinearity,
@@ -82,8 +88,9 @@ def load(
         dtype=dtype,
     )
     _require_known(unsaid)
+    require_limit(max_bytes)
     file = Path(path)
-    archive = read_archive(file)
+    archive = read_archive(file, max_bytes)
     with naming(file):
         findings = (archive.find or partial(find_recurrences, archive.tensors))(unsaid)
     if not findings.recurrences:

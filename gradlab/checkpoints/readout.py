@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from gradlab.arrays import Array
 from gradlab.cells.stack import Recurrence
-from gradlab.checkpoints.archive import Tensors, naming, spoken
+from gradlab.checkpoints.archive import MAX_BYTES, Tensors, naming, spoken
 from gradlab.checkpoints.element_types import real_numbers
 from gradlab.checkpoints.findings import Unsaid
 from gradlab.checkpoints.keys import weight_names
@@ -40,7 +40,9 @@ class LinearLayer:
         return f"{spoken(self.key)} {self.weight.shape} {bias}"
 
 
-def find_readout(path: str | os.PathLike[str], *, key: str | None = None) -> LinearLayer:
+def find_readout(
+    path: str | os.PathLike[str], *, key: str | None = None, max_bytes: int = MAX_BYTES
+) -> LinearLayer:
     """The one linear layer that reads what a network's last recurrent layer gives.
 
     Parameters
@@ -50,6 +52,8 @@ def find_readout(path: str | os.PathLike[str], *, key: str | None = None) -> Lin
     key
         Name of the weight (``readout.weight``), or of its layer (``readout``), where the file
         leaves a choice.
+    max_bytes
+        As for `load`.
 
     Returns
     -------
@@ -70,7 +74,7 @@ def find_readout(path: str | os.PathLike[str], *, key: str | None = None) -> Lin
         If a weight is NaN or infinite.
     """
     file = Path(path)
-    stored = read_archive(file)
+    stored = read_archive(file, max_bytes)
     tensors = stored.tensors
     with naming(file):
         found = stored.find(Unsaid()) if stored.find else find_recurrences(tensors, Unsaid())

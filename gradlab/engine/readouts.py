@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from gradlab.arrays import Array, close
-from gradlab.checkpoints.archive import first_bytes, naming, reading
+from gradlab.checkpoints.archive import MAX_BYTES, first_bytes, naming, reading
 from gradlab.checkpoints.npy import MAGIC, read_npy
 from gradlab.checkpoints.readout import find_readout
 from gradlab.engine.losses import Readout
@@ -20,6 +20,7 @@ def load_readout(
     *,
     average: str = "none",
     dtype: str = "float64",
+    max_bytes: int = MAX_BYTES,
 ) -> Readout:
     """Readout of a network, from the model file that holds both.
 
@@ -32,6 +33,8 @@ def load_readout(
         one whose columns are as many as the outputs of the last recurrent layer.
     loss, average, dtype
         As for `Readout`; no file stores them.
+    max_bytes
+        As for `load`.
 
     Returns
     -------
@@ -45,7 +48,7 @@ def load_readout(
     GradlabError
         If none fits, the named one does not exist, or the file cannot be read.
     """
-    layer = find_readout(path, key=key)
+    layer = find_readout(path, key=key, max_bytes=max_bytes)
     with naming(Path(path)):
         return Readout(
             W_hy=layer.weight,

@@ -338,3 +338,16 @@ def test_names_that_would_break_a_line_are_left_out(write: ModelWriter) -> None:
     assert list(network) == ["rnn.l0"]
     assert all(said.isprintable() for said in network.assumptions)
     assert any(r"two\nlines.weight_hh_l0' skipped" in said for said in network.assumptions)
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_limit_that_nothing_could_keep_is_refused(models: Path, limit: int) -> None:
+    with pytest.raises(gl.SettingError, match=f"max_bytes is {limit}"):
+        gl.load(models / "lstm_1l.pt", max_bytes=limit)
+
+
+def test_limit_reaches_the_readout(models: Path) -> None:
+    path = models / "trained_lstm_echo8.pt"
+    assert gl.load_readout(path, max_bytes=10_000).W_hy.shape[1] == 12
+    with pytest.raises(gl.ModelFileError, match=r"expected at most 100; .*option max_bytes"):
+        gl.load_readout(path, max_bytes=100)

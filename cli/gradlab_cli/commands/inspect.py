@@ -6,8 +6,8 @@ from typing import Any
 
 import gradlab as gl
 from gradlab_cli.console import Console
-from gradlab_cli.groups import MessageOptions
-from gradlab_cli.options.network import ModelArgument, NonlinearityOption
+from gradlab_cli.groups import MessageOptions, limit
+from gradlab_cli.options.network import MaxBytesOption, ModelArgument, NonlinearityOption
 from gradlab_cli.sources import load
 
 COLUMNS = {
@@ -27,11 +27,16 @@ GATE_COLUMNS = ("recurrence", "gate", "sigma_max", "spectral radius", "note")
 
 
 def inspect(
-    model: ModelArgument, *, nonlinearity: NonlinearityOption = None, messages: MessageOptions
+    model: ModelArgument,
+    *,
+    nonlinearity: NonlinearityOption = None,
+    max_bytes: MaxBytesOption = None,
+    messages: MessageOptions,
 ) -> None:
     """List every recurrence in a model file with its norms; nothing is run."""
     console = Console(as_json=messages.json, quiet=messages.quiet)
-    document = gl.inspect(load(model, nonlinearity=nonlinearity))
+    network = load(model, nonlinearity=nonlinearity, **limit(max_bytes))
+    document = gl.inspect(network)
     console.document(document)
     console.table(tuple(COLUMNS.values()), [_row(entry) for entry in document["recurrences"]])
     gates = [row for entry in document["recurrences"] for row in _gate_rows(entry)]

@@ -46,6 +46,17 @@ NonlinearityOption = Annotated[
     ),
 ]
 
+MaxBytesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="BYTES",
+        help="Largest size that one tensor or archive member of a model file may declare.",
+        show_default="2 GiB",
+        rich_help_panel=READING,
+    ),
+]
+
 RecurrentOption = Annotated[
     Recurrent | None,
     typer.Option(
