@@ -23,8 +23,8 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
-from gradlab.cells.activations import Activation
 from gradlab.cells.activations import activation as activation_named
+from gradlab.cells.elementwise import Activation
 from gradlab.errors import SettingError, unknown_name
 from gradlab.records.meanfield import MeanField
 

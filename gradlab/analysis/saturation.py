@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from gradlab.arrays import Array
-from gradlab.cells.activations import Activation
 from gradlab.cells.base import Cell, Nonlinearity
+from gradlab.cells.elementwise import Activation
 from gradlab.errors import SettingError
 from gradlab.records.saturation import GateSaturation, SaturationProfile
 from gradlab.records.trajectory import Trajectory

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,10 +16,9 @@ from jaxtyping import Float
 
 from gradlab.arrays import Array
 from gradlab.cells import kernels
-from gradlab.cells.kernels import Kernel
+from gradlab.cells.activation_families import FAMILIES, hard_sigmoid, squared_sech
+from gradlab.cells.elementwise import SMOOTH, Activation
 from gradlab.errors import SettingError, unknown_name
-
-Elementwise = Callable[[Array], Array]
 
 LEAK = 0.01
 SELU_ALPHA = 1.6732632423543772
@@ -28,61 +26,6 @@ SELU_SCALE = 1.0507009873554805
 GELU_SLOPE_SUP = 0.5 * (1.0 + math.erf(1.0)) + math.exp(-1.0) / math.sqrt(math.pi)
 SILU_SLOPE_SUP = 1.0998393201288104
 # Slopes of GELU and SiLU at z and -z add up to 1: the infimum is 1 less the supremum.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activation:
-    """An elementwise non-linearity and what the theory needs of it."""
-
-    name: str
-    function: Elementwise
-    derivative: Elementwise
-    sup_derivative: float  # gamma_a: the supremum of |phi'|
-    inf_derivative: float = 0.0  # the infimum of phi' itself, below 0 where phi also falls
-    kink: str  # the derivative used where phi is not differentiable
-    kinks: tuple[float, ...] = ()  # pre-activations at which the convention applies
-    low: float = -math.inf  # infimum and supremum of phi
-    high: float = math.inf
-    slope_from_output: Elementwise | None = None  # as reverse-mode frameworks compute it, if so
-    kernel: Kernel | None = None  # in-place forms
-
-    @property
-    def bounded(self) -> bool:
-        """Whether outputs lie between two finite values, so that they can saturate."""
-        return math.isfinite(self.low) and math.isfinite(self.high)
-
-    def value_and_slope(
-        self, z: Float[Array, "*shape"]
-    ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
-        """Function and derivative at the same pre-activations."""
-        value, slope = np.empty_like(z), np.empty_like(z)
-        with np.errstate(over="ignore"):
-            self.write_both(z, value, slope)
-        return value, slope
-
-    def write(self, z: Float[Array, "*shape"], out: Float[Array, "*shape"]) -> None:
-        """Write the function's values; where numbers overflow on the way the caller silences it."""
-        if self.kernel is None:
-            out[...] = self.function(z)
-        else:
-            self.kernel.value(z, out)
-
-    def write_both(
-        self,
-        z: Float[Array, "*shape"],
-        value: Float[Array, "*shape"],
-        slope: Float[Array, "*shape"],
-    ) -> None:
-        """Write function and derivative; where numbers overflow the caller silences it."""
-        if self.kernel is None:
-            value[...], slope[...] = self.function(z), self.derivative(z)
-        else:
-            self.kernel.both(z, value, slope)
-
-
-def _tanh_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
-    decay = np.exp(-2.0 * np.abs(z))
-    return np.asarray(4.0 * decay / (1.0 + decay) ** 2)
 
 
 def _sigmoid(z: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -140,46 +83,12 @@ def _selu_slope(z: Float[Array, "..."]) -> Float[Array, "..."]:
     return SELU_SCALE * np.where(z > 0.0, 1.0, SELU_ALPHA * np.exp(np.minimum(z, 0.0)))
 
 
-def hard_sigmoid(alpha: float, beta: float, name: str | None = None) -> Activation:
-    """Straight line from 0 to 1, clip(alpha z + beta, 0, 1).
-
-    Parameters
-    ----------
-    alpha
-        Slope, above 0: 1/5 in ONNX and in older Keras (``hard_sigmoid``), 1/6 in PyTorch and in
-        Keras 3 (``hard_sigmoid_6``).
-    beta
-        Value at 0.
-    name
-        Spelling; ``hard_sigmoid(alpha, beta)`` if None, which `activation` understands.
-
-    Raises
-    ------
-    SettingError
-        If ``alpha`` is not a positive number.
-    """
-    if not (0.0 < alpha < math.inf and math.isfinite(beta)):
-        raise SettingError(f"hard_sigmoid({alpha}, {beta}): expected finite numbers, alpha > 0")
-    low, high = -beta / alpha, (1.0 - beta) / alpha
-    return Activation(
-        name=name or f"hard_sigmoid({alpha!r}, {beta!r})",
-        function=lambda z: np.clip(alpha * z + beta, 0.0, 1.0),
-        derivative=lambda z: alpha * ((z > low) & (z < high)),
-        sup_derivative=alpha,
-        kink=f"0 at z = {low:g} and z = {high:g}",
-        kinks=(low, high),
-        low=0.0,
-        high=1.0,
-    )
-
-
-_SMOOTH = "none: differentiable everywhere"
 _TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 
 _ALL = (
     Activation(
-        name="tanh", function=np.tanh, derivative=_tanh_slope,
-        sup_derivative=1.0, kink=_SMOOTH, low=-1.0, high=1.0,
+        name="tanh", function=np.tanh, derivative=squared_sech,
+        sup_derivative=1.0, kink=SMOOTH, low=-1.0, high=1.0,
         slope_from_output=lambda h: 1.0 - h**2, kernel=kernels.TANH,
     ),
     Activation(
@@ -193,11 +102,11 @@ _ALL = (
     ),
     Activation(
         name="identity", function=lambda z: z, derivative=np.ones_like,
-        sup_derivative=1.0, inf_derivative=1.0, kink=_SMOOTH,
+        sup_derivative=1.0, inf_derivative=1.0, kink=SMOOTH,
     ),
     Activation(
         name="sigmoid", function=_sigmoid, derivative=_sigmoid_slope,
-        sup_derivative=0.25, kink=_SMOOTH, low=0.0, high=1.0,
+        sup_derivative=0.25, kink=SMOOTH, low=0.0, high=1.0,
         slope_from_output=lambda h: h * (1.0 - h), kernel=kernels.SIGMOID,
     ),
     Activation(
@@ -207,28 +116,28 @@ _ALL = (
     ),
     Activation(
         name="erf", function=_erf, derivative=_erf_slope,
-        sup_derivative=_TWO_OVER_ROOT_PI, kink=_SMOOTH, low=-1.0, high=1.0,
+        sup_derivative=_TWO_OVER_ROOT_PI, kink=SMOOTH, low=-1.0, high=1.0,
     ),
     Activation(
         name="softsign", function=lambda z: z / (1.0 + np.abs(z)),
         derivative=lambda z: (1.0 + np.abs(z)) ** -2,
-        sup_derivative=1.0, kink=_SMOOTH, low=-1.0, high=1.0,
+        sup_derivative=1.0, kink=SMOOTH, low=-1.0, high=1.0,
     ),
     Activation(
         name="softplus", function=_softplus, derivative=_sigmoid,
-        sup_derivative=1.0, kink=_SMOOTH, low=0.0,
+        sup_derivative=1.0, kink=SMOOTH, low=0.0,
     ),
     Activation(
         name="gelu", function=lambda z: z * _normal_cdf(z), derivative=_gelu_slope,
-        sup_derivative=GELU_SLOPE_SUP, inf_derivative=1.0 - GELU_SLOPE_SUP, kink=_SMOOTH,
+        sup_derivative=GELU_SLOPE_SUP, inf_derivative=1.0 - GELU_SLOPE_SUP, kink=SMOOTH,
     ),
     Activation(
         name="silu", function=lambda z: z * _sigmoid(z), derivative=_silu_slope,
-        sup_derivative=SILU_SLOPE_SUP, inf_derivative=1.0 - SILU_SLOPE_SUP, kink=_SMOOTH,
+        sup_derivative=SILU_SLOPE_SUP, inf_derivative=1.0 - SILU_SLOPE_SUP, kink=SMOOTH,
     ),
     Activation(
         name="elu", function=_elu, derivative=_elu_slope,
-        sup_derivative=1.0, kink=_SMOOTH, low=-1.0,
+        sup_derivative=1.0, kink=SMOOTH, low=-1.0,
     ),
     Activation(
         name="selu", function=_selu, derivative=_selu_slope,
@@ -240,8 +149,7 @@ _ALL = (
 )  # fmt: skip
 
 ACTIVATIONS = {entry.name: entry for entry in _ALL}
-FAMILIES = {"hard_sigmoid": hard_sigmoid}  # activations with numbers of their own
-_PARAMETRIZED = re.compile(r"(\w+)\(([^,()]+),([^,()]+)\)")
+_MEMBER = re.compile(r"(\w+)\(([^()]*)\)")
 
 
 def activation(name: str) -> Activation:
@@ -306,11 +214,12 @@ def clipped(name: str, limit: float | int | None) -> Activation:
 
 def _member(name: str) -> Activation | None:
     """Member of a family, by its spelling; None if it is not one."""
-    match = _PARAMETRIZED.fullmatch(name)
+    match = _MEMBER.fullmatch(name)
     if match is None or match[1] not in FAMILIES:
         return None
+    family = FAMILIES[match[1]]
     try:
-        numbers = float(match[2]), float(match[3])
+        numbers = [float(number) for number in match[2].split(",")]
     except ValueError:
         return None
-    return FAMILIES[match[1]](*numbers)
+    return family.member(*numbers) if len(numbers) == family.count else None

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Float
 
 from gradlab.arrays import Array
-from gradlab.cells.activations import Activation
+from gradlab.cells.elementwise import Activation
 from gradlab.errors import SettingError
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory

@@ -18,9 +18,10 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
-from gradlab.cells.activations import Activation, clipped
+from gradlab.cells.activations import clipped
 from gradlab.cells.base import Nonlinearity
 from gradlab.cells.convex import ConvexStep
+from gradlab.cells.elementwise import Activation
 from gradlab.cells.gates import (
     blocks,
     chrono_bias,

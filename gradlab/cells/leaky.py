@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array, close
-from gradlab.cells.activations import Activation, activation
+from gradlab.cells.activations import activation
 from gradlab.cells.base import Nonlinearity
 from gradlab.cells.convex import ConvexStep
+from gradlab.cells.elementwise import Activation
 from gradlab.cells.gates import driven, freeze, require_shapes
 from gradlab.cells.initializers import input_weights, recurrent_weights
 from gradlab.cells.layer import Layer

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
-from gradlab.cells.activations import Activation
+from gradlab.cells.elementwise import Activation
 from gradlab.cells.gates import blocks
 
 # Pre-activations whose factors are computed at a time: few enough to stay in the cache.

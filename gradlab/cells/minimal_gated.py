@@ -17,8 +17,9 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
-from gradlab.cells.activations import Activation, activation
+from gradlab.cells.activations import activation
 from gradlab.cells.base import Nonlinearity
+from gradlab.cells.elementwise import Activation
 from gradlab.cells.gates import (
     blocks,
     driven,

@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array, close, read_only, require_finite
-from gradlab.cells.activations import Activation, activation
+from gradlab.cells.activations import clipped
 from gradlab.cells.base import Linearization, LinearStep, Nonlinearity
+from gradlab.cells.elementwise import Activation
 from gradlab.cells.initializers import input_weights, recurrent_weights
 from gradlab.cells.kernels import multiplicand
 from gradlab.cells.vanilla_backward import backward_pass
@@ -38,6 +39,8 @@ class VanillaCell:
         Bias; zeros if None. Two additive biases of a framework are summed into it.
     activation
         Name of the non-linearity.
+    clip
+        Limit of the non-linearity's argument, as ONNX has it; none if None.
     dtype
         Type the states are computed in, float64 or float32. Jacobians are always float64.
 
@@ -49,18 +52,21 @@ class VanillaCell:
         If a weight is NaN or infinite.
     UnknownNameError
         If there is no such activation.
+    SettingError
+        If the clip is not positive, or there is no such type.
     """
 
     W_hh: Float[Array, "n n"]
     W_xh: Float[Array, "n features"]
     b_h: Float[Array, " n"] | None = None
     activation: str = "tanh"
+    clip: float | int | None = None
     dtype: str = "float64"
     kind: str = field(default="rnn", init=False)
 
     def __post_init__(self) -> None:
         """Check names, shapes and entries; make the arrays read-only."""
-        activation(self.activation)
+        clipped(self.activation, self.clip)
         if self.dtype not in DTYPES:
             raise SettingError(f"dtype {self.dtype!r}: expected one of {', '.join(DTYPES)}")
         n = np.shape(self.W_hh)[0] if np.ndim(self.W_hh) else 0
@@ -151,8 +157,8 @@ class VanillaCell:
 
     @property
     def phi(self) -> Activation:
-        """The non-linearity."""
-        return activation(self.activation)
+        """The non-linearity, clipped as it is."""
+        return clipped(self.activation, self.clip)
 
     @property
     def parameters(self) -> Mapping[str, Array]:

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array, close
-from gradlab.cells.activations import Activation
+from gradlab.cells.elementwise import Activation
 from gradlab.cells.kernels import multiplicand
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory

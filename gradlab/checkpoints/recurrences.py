@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -189,7 +190,9 @@ class _LayerReader:
         total = np.zeros(len(recurrent))
         for bias in biases:
             total += 0.0 if bias is None else bias
-        arrays = cast({"W_hh": recurrent, "W_xh": inputs, "b_h": total}, place.name, self.dtype)
+        arrays: dict[str, Any] = dict(
+            cast({"W_hh": recurrent, "W_xh": inputs, "b_h": total}, place.name, self.dtype)
+        )
         return VanillaCell(**arrays, activation=self.activation, dtype=self.dtype)
 
     def extras(self, place: Place, biases: Sequence[Array | None]) -> dict[str, Array]:

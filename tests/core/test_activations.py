@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from gradlab.cells.activations import ACTIVATIONS, activation, clipped
+from gradlab.cells.vanilla import VanillaCell
+from gradlab.engine.rollout import rollout
 from gradlab.errors import SettingError, UnknownNameError
 
 AWAY_FROM_KINKS = np.concatenate([np.linspace(-6.0, 6.0, 241) + 0.0123, [-1e-3, 1e-3]])
@@ -138,7 +140,75 @@ def test_a_straight_sigmoid_may_have_numbers_of_its_own() -> None:
     assert activation(phi.name).kinks == pytest.approx((-1.6, 2.4))
 
 
-@pytest.mark.parametrize("name", ["hard_sigmoid(0.25)", "hard_sigmoid(a, b)", "tanh(1.0, 2.0)"])
+MEMBERS = (
+    "hard_sigmoid(0.3, 0.4)", "leaky_relu(0.2)", "leaky_relu(-1.5)", "elu(0.7)", "elu(-2.0)",
+    "thresholded_relu(0.5)", "scaled_tanh(1.7159, 0.66)", "scaled_tanh(-0.5, 2.0)",
+    "affine(-1.5, 0.25)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_members_of_families_have_the_slopes_and_limits_of_their_functions(name: str) -> None:
+    phi, step = activation(name), 1e-6
+    assert activation(phi.name).name == phi.name
+    z = np.linspace(-6.0, 6.0, 4801) + 1.23e-4
+    difference = (phi.function(z + step) - phi.function(z - step)) / (2.0 * step)
+    np.testing.assert_allclose(phi.derivative(z), difference, atol=2e-9)
+    # elu(-2.0) comes near its supremum only at the kink: 2 exp(-0.0025) on this grid.
+    assert np.abs(phi.derivative(z)).max() == pytest.approx(phi.sup_derivative, rel=3e-3)
+    smallest = phi.derivative(z).min()
+    assert phi.inf_derivative - 1e-12 <= smallest <= phi.inf_derivative + 6e-3
+    wide = phi.function(np.linspace(-60.0, 60.0, 24_001))
+    for limit, reached in ((phi.low, wide.min()), (-phi.high, -wide.max())):
+        # A limit is nearly reached on 60 units to either side, or there is none.
+        assert reached >= limit
+        assert reached < -8.0 if math.isinf(limit) else reached < limit + 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "z", "value", "slope"),
+    [
+        ("leaky_relu(0.2)", -3.0, -0.6, 0.2),
+        ("leaky_relu(0.2)", 0.0, 0.0, 0.2),
+        ("elu(0.5)", -1.0, 0.5 * (math.exp(-1.0) - 1.0), 0.5 * math.exp(-1.0)),
+        ("elu(0.5)", 2.0, 2.0, 1.0),
+        ("thresholded_relu(1.0)", 1.0, 0.0, 0.0),
+        ("thresholded_relu(1.0)", 1.5, 1.5, 1.0),
+        ("scaled_tanh(2.0, 0.5)", 1.0, 2.0 * math.tanh(0.5), 1.0 / math.cosh(0.5) ** 2),
+        ("affine(2.0, 0.5)", -3.0, -5.5, 2.0),
+    ],
+)
+def test_members_of_families_have_the_values_of_their_formulas(
+    name: str, z: float, value: float, slope: float
+) -> None:
+    phi = activation(name)
+    assert phi.function(np.array([z]))[0] == pytest.approx(value, rel=1e-14)
+    assert phi.derivative(np.array([z]))[0] == pytest.approx(slope, rel=1e-14)
+
+
+def test_a_member_with_the_default_number_is_the_plain_activation() -> None:
+    z = np.linspace(-3.0, 3.0, 61)
+    for member, plain in (
+        ("leaky_relu(0.01)", "leaky_relu"),
+        ("elu(1)", "elu"),
+        ("scaled_tanh(1, 1)", "tanh"),
+        ("affine(1, 0)", "identity"),
+        ("thresholded_relu(0)", "relu"),
+    ):
+        ours, theirs = activation(member), activation(plain)
+        np.testing.assert_allclose(ours.function(z), theirs.function(z), rtol=1e-15)
+        np.testing.assert_allclose(ours.derivative(z), theirs.derivative(z), rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["leaky_relu(nan)", "elu(inf)", "affine(1, inf)",
+                                  "scaled_tanh(nan, 1)", "thresholded_relu(inf)"])  # fmt: skip
+def test_a_member_without_finite_numbers_is_refused(name: str) -> None:
+    with pytest.raises(SettingError, match="expected finite numbers"):
+        activation(name)
+
+
+@pytest.mark.parametrize("name", ["hard_sigmoid(0.25)", "hard_sigmoid(a, b)", "tanh(1.0, 2.0)",
+                                  "leaky_relu()", "elu(1, 2)", "affine(1)"])  # fmt: skip
 def test_numbers_that_no_family_takes_are_refused(name: str) -> None:
     with pytest.raises(UnknownNameError, match="unknown activation"):
         activation(name)
@@ -164,3 +234,21 @@ def test_clipping_the_argument_bounds_value_and_slope(name: str) -> None:
 def test_a_clip_that_leaves_nothing_is_refused() -> None:
     with pytest.raises(SettingError, match="positive"):
         clipped("tanh", 0.0)
+
+
+def test_a_clipped_vanilla_cell_clips_the_argument_and_stops_the_gradient_there() -> None:
+    cell = VanillaCell(
+        W_hh=np.diag([0.5, 2.0]), W_xh=np.array([[1.0], [1.0]]), activation="tanh", clip=0.6
+    )
+    run = rollout(cell, np.array([[[0.2]], [[0.3]]]), initial_state=np.array([0.1, 0.5]))
+    z = 0.3 + 0.5 * math.tanh(0.25)
+    np.testing.assert_allclose(run.states[2, 0], [math.tanh(z), math.tanh(0.6)], rtol=1e-15)
+    J = cell.linearize(run)[1].matrix()[0]
+    np.testing.assert_allclose(J, np.diag([0.5 / math.cosh(z) ** 2, 0.0]), rtol=1e-14)
+    upstream = np.zeros((2, 1, 2))
+    upstream[1, 0] = 1.0
+    gradient = cell.backward(run, upstream).gradients["b_h"]
+    expected = 1.0 / math.cosh(z) ** 2 * (1.0 + 0.5 / math.cosh(0.25) ** 2)
+    np.testing.assert_allclose(gradient, [expected, 0.0], rtol=1e-14)
+    with pytest.raises(SettingError, match=r"clip -1\.0: expected a positive"):
+        VanillaCell(W_hh=cell.W_hh, W_xh=cell.W_xh, clip=-1.0)

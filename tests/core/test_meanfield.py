@@ -9,7 +9,8 @@ import pytest
 from scipy.special import erf, erfc
 
 from gradlab.analysis.meanfield import critical_gain, gaussian_mean, mean_field
-from gradlab.cells.activations import ACTIVATIONS, Activation
+from gradlab.cells.activations import ACTIVATIONS
+from gradlab.cells.elementwise import Activation
 from gradlab.errors import SettingError, UnknownNameError
 
 # The theory's erf(√π x/2) has slope 1 at 0; erf(x) is the same function of √π/2 times the argument.

@@ -1,0 +1,67 @@
+"""What an activation is: a function, its derivative, and what the theory needs of both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from gradlab.arrays import Array
+from gradlab.cells.kernels import Kernel
+
+Elementwise = Callable[[Array], Array]
+
+SMOOTH = "none: differentiable everywhere"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activation:
+    """An elementwise non-linearity and what the theory needs of it."""
+
+    name: str
+    function: Elementwise
+    derivative: Elementwise
+    sup_derivative: float  # gamma_a: the supremum of |phi'|
+    inf_derivative: float = 0.0  # the infimum of phi' itself, below 0 where phi also falls
+    kink: str  # the derivative used where phi is not differentiable
+    kinks: tuple[float, ...] = ()  # pre-activations at which the convention applies
+    low: float = -math.inf  # infimum and supremum of phi
+    high: float = math.inf
+    slope_from_output: Elementwise | None = None  # as reverse-mode frameworks compute it, if so
+    kernel: Kernel | None = None  # in-place forms
+
+    @property
+    def bounded(self) -> bool:
+        """Whether outputs lie between two finite values, so that they can saturate."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def value_and_slope(
+        self, z: Float[Array, "*shape"]
+    ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+        """Function and derivative at the same pre-activations."""
+        value, slope = np.empty_like(z), np.empty_like(z)
+        with np.errstate(over="ignore"):
+            self.write_both(z, value, slope)
+        return value, slope
+
+    def write(self, z: Float[Array, "*shape"], out: Float[Array, "*shape"]) -> None:
+        """Write the function's values; where numbers overflow on the way the caller silences it."""
+        if self.kernel is None:
+            out[...] = self.function(z)
+        else:
+            self.kernel.value(z, out)
+
+    def write_both(
+        self,
+        z: Float[Array, "*shape"],
+        value: Float[Array, "*shape"],
+        slope: Float[Array, "*shape"],
+    ) -> None:
+        """Write function and derivative; where numbers overflow the caller silences it."""
+        if self.kernel is None:
+            value[...], slope[...] = self.function(z), self.derivative(z)
+        else:
+            self.kernel.both(z, value, slope)
