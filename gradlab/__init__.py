@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gradlab.cells.stack import Recurrence as Recurrence
     from gradlab.cells.vanilla import VanillaCell as VanillaCell
     from gradlab.checkpoints import load as load
+    from gradlab.checkpoints.from_flax import from_flax as from_flax
     from gradlab.comparison import compare as compare
     from gradlab.comparison import compare_cells as compare_cells
     from gradlab.dynamics import analyze as analyze
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from gradlab.records.strict import strict_json as strict_json
     from gradlab.records.trajectory import Trajectory as Trajectory
     from gradlab.storage.comparisons import save_comparison as save_comparison
+    from gradlab.storage.export import export_npz as export_npz
     from gradlab.storage.folder import refuse_to_overwrite as refuse_to_overwrite
     from gradlab.storage.runs import load_run as load_run
     from gradlab.storage.runs import save as save
@@ -124,6 +126,7 @@ _ROOMS = {
     "gradlab.cells.stack": ("Network", "Recurrence"),
     "gradlab.cells.vanilla": ("VanillaCell",),
     "gradlab.checkpoints": ("load",),
+    "gradlab.checkpoints.from_flax": ("from_flax",),
     "gradlab.comparison": ("compare", "compare_cells"),
     "gradlab.dynamics": ("analyze", "inspect"),
     "gradlab.engine.bptt": ("bptt",),
@@ -169,6 +172,7 @@ _ROOMS = {
     "gradlab.records.strict": ("strict_json",),
     "gradlab.records.trajectory": ("Trajectory",),
     "gradlab.storage.comparisons": ("save_comparison",),
+    "gradlab.storage.export": ("export_npz",),
     "gradlab.storage.folder": ("refuse_to_overwrite",),
     "gradlab.storage.runs": ("load_run", "save", "save_sweep"),
     "gradlab.storage.trainings": ("claim_training", "finish_training", "save_training"),

@@ -11,9 +11,9 @@ from gradlab.cells.activations import ACTIVATIONS
 from gradlab.cells.stack import Network
 from gradlab.cells.vanilla import DTYPES
 from gradlab.checkpoints.archive import MAX_BYTES, Archive, naming, require_limit, spoken
+from gradlab.checkpoints.conventions import find_by_names
 from gradlab.checkpoints.findings import Findings, Unsaid
 from gradlab.checkpoints.recognition import read_archive
-from gradlab.checkpoints.recurrences import find_recurrences
 from gradlab.errors import ModelFileError, unknown_name
 
 READ = "RNN, LSTM and GRU layers"
@@ -91,12 +91,32 @@ def load(
     require_limit(max_bytes)
     file = Path(path)
     archive = read_archive(file, max_bytes)
-    with naming(file):
-        findings = (archive.find or partial(find_recurrences, archive.tensors))(unsaid)
+    return network_of(archive, str(file), unsaid)
+
+
+def network_of(archive: Archive, source: str, unsaid: Unsaid) -> Network:
+    """Network of what a file, or a live object, holds.
+
+    Parameters
+    ----------
+    archive
+        Tensors by name, and how to find layers among them where names do not tell.
+    source
+        What they came from, for people.
+    unsaid
+        What the caller says beyond it.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no recurrent layer; other errors as `load` has them.
+    """
+    with naming(Path(source)):
+        findings = (archive.find or partial(find_by_names, archive.tensors))(unsaid)
     if not findings.recurrences:
-        raise ModelFileError(f"{file} {_absence(archive, findings)}")
+        raise ModelFileError(f"{source} {_absence(archive, findings)}")
     said = (*findings.assumptions, *_idle(findings, unsaid), *_left_out(archive, findings))
-    return Network(findings.recurrences, said, source=str(file))
+    return Network(findings.recurrences, said, source=source)
 
 
 def _require_known(unsaid: Unsaid) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from gradlab.arrays import Array
 from gradlab.checkpoints.archive import Archive, archive
+from gradlab.checkpoints.described import DESCRIPTION, find_described
 from gradlab.checkpoints.npy import read_npy
 from gradlab.checkpoints.zip_members import SIGNATURES, member_sizes, open_member
 
@@ -39,7 +41,10 @@ def read(path: Path, max_bytes: int) -> Archive:
     readers = {
         name.removesuffix(SUFFIX): partial(read_array, path, name, max_bytes) for name in arrays
     }
-    return archive(path, CONTAINER, readers)
+    stored = archive(path, CONTAINER, readers)
+    if DESCRIPTION not in readers:
+        return stored
+    return replace(stored, find=partial(find_described, stored.tensors))
 
 
 def read_array(path: Path, member: str, max_bytes: int) -> Array:

@@ -13,11 +13,11 @@ from jaxtyping import Float
 from gradlab.arrays import Array
 from gradlab.cells.stack import Recurrence
 from gradlab.checkpoints.archive import MAX_BYTES, Tensors, naming, spoken
+from gradlab.checkpoints.conventions import find_by_names
 from gradlab.checkpoints.element_types import real_numbers
 from gradlab.checkpoints.findings import Unsaid
 from gradlab.checkpoints.keys import weight_names
 from gradlab.checkpoints.recognition import read_archive
-from gradlab.checkpoints.recurrences import find_recurrences
 from gradlab.errors import AmbiguousModelError, ModelFileError, ShapeError, unknown_name
 
 LINEAR_KEY = re.compile(r"(?P<prefix>(.*[./])?)(?P<weight>weight|W_hy)", re.ASCII)
@@ -77,7 +77,7 @@ def find_readout(
     stored = read_archive(file, max_bytes)
     tensors = stored.tensors
     with naming(file):
-        found = stored.find(Unsaid()) if stored.find else find_recurrences(tensors, Unsaid())
+        found = stored.find(Unsaid()) if stored.find else find_by_names(tensors, Unsaid())
         if not found.recurrences:
             raise ModelFileError("holds no recurrent layer that could be read out")
         widths = _widths(found.recurrences)

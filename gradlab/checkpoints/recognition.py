@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradlab.checkpoints import npz, safetensors, torch_legacy, torch_zip, zip_members
+from gradlab.checkpoints import flax_msgpack, npz, safetensors, torch_legacy, torch_zip, zip_members
 from gradlab.checkpoints.archive import MAX_BYTES, Archive, first_bytes, reading
 from gradlab.errors import ModelFileError
 
 HEAD_BYTES = 64
-EXPECTED = "expected a PyTorch state dict (.pt), .safetensors or .npz"
+EXPECTED = "expected a PyTorch state dict (.pt), .safetensors, .npz or Flax .msgpack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Format:
 # In order: the first that recognizes a file reads it. A new format is a module and a line here.
 FORMATS = tuple(
     Format(module.CONTAINER, module.recognizes, module.read)
-    for module in (torch_zip, npz, torch_legacy, safetensors)
+    for module in (torch_zip, npz, torch_legacy, safetensors, flax_msgpack)
 )
 
 # Formats that are known and not read, by their first bytes, a zip member or the suffix.
@@ -42,7 +42,6 @@ KNOWN_MEMBERS = {
 }
 KNOWN_SUFFIXES = {
     ".onnx": "an ONNX model",
-    ".msgpack": "a Flax file",
     ".eqx": "an Equinox file",
     ".mlmodel": "a CoreML model",
     ".tflite": "a TensorFlow Lite model",

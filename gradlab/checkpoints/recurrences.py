@@ -90,12 +90,17 @@ def unsaid_of(recurrences: Sequence[Recurrence], unsaid: Unsaid) -> list[str]:
             f"the file does not store the non-linearity of {', '.join(names['rnn'])}: "
             f"{DEFAULT_NONLINEARITY} assumed (option nonlinearity)"
         )
-    if recurrences and not unsaid.batch_first:
-        sentences.append(
-            "the file does not store the batch axis: inputs (time, batch, features) assumed "
-            "(option batch_first)"
-        )
     return sentences
+
+
+def batch_axis(unsaid: Unsaid) -> list[str]:
+    """What is taken for the batch axis that a file of weights does not store."""
+    if unsaid.batch_first:
+        return []
+    return [
+        "the file does not store the batch axis: inputs (time, batch, features) assumed "
+        "(option batch_first)"
+    ]
 
 
 def _kinds(recurrences: Sequence[Recurrence]) -> set[str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.cells.stack import Network
+from gradlab.checkpoints.described import described
 from gradlab.engine.training import Training
 from gradlab.errors import OutputError
 from gradlab.provenance import machine_facts, sha256
@@ -110,10 +112,9 @@ def finish_training(folder: Path | str) -> None:
 
 
 def _weights(training: Training) -> dict[str, Any]:
-    cell = {
-        f"{training.cell.kind}.{name}": array for name, array in training.cell.parameters.items()
-    }
-    return cell | {f"readout.{name}": array for name, array in training.readout.parameters.items()}
+    network = Network.of(training.cell, training.cell.kind)
+    readout = {f"readout.{name}": array for name, array in training.readout.parameters.items()}
+    return described(network) | readout
 
 
 def _manifest(training: Training, argv: Sequence[str] | None) -> dict[str, Any]:

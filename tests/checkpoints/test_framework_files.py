@@ -107,7 +107,6 @@ def test_cells_without_layers_are_networks_of_their_own(models: Path) -> None:
         ("gru_1l_wholemodule.pt", "whole pickled module"),
         ("keras_simplernn.keras", "a Keras file"),
         ("tfkeras2_lstm.h5", "an HDF5 file"),
-        ("flax_simplecell.msgpack", "a Flax file"),
         ("onnx_rnn_reverse.onnx", "an ONNX model"),
     ],
 )
