@@ -104,7 +104,7 @@ def find_described(tensors: Tensors, unsaid: Unsaid) -> Findings:
     )
 
 
-def _description(tensors: Tensors) -> list[Mapping[str, Any]]:
+def _description(tensors: Tensors) -> list[Any]:
     raw = tensors[DESCRIPTION]
     require_size(raw.nbytes, MAX_DESCRIPTION, DESCRIPTION)
     try:
@@ -118,7 +118,7 @@ def _description(tensors: Tensors) -> list[Mapping[str, Any]]:
         raise ModelFileError(
             f"{DESCRIPTION} has schema {spoken(str(schema))}: expected {SCHEMA}; update gradlab"
         )
-    return entries
+    return list(entries)
 
 
 def _layer(entry: Any, tensors: Tensors) -> StoredLayer:
