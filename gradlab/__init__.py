@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gradlab.analysis.gradients import gradient_profile as gradient_profile
     from gradlab.analysis.gradients import gradient_profiles as gradient_profiles
     from gradlab.analysis.jacobians import jacobian_profile as jacobian_profile
+    from gradlab.analysis.meanfield import critical_gain as critical_gain
     from gradlab.analysis.meanfield import mean_field as mean_field
     from gradlab.analysis.precision import FLOAT_FORMATS as FLOAT_FORMATS
     from gradlab.analysis.precision import precision_horizon as precision_horizon
@@ -110,7 +111,7 @@ _ROOMS = {
     ),
     "gradlab.analysis.gradients": ("gradient_profile", "gradient_profiles"),
     "gradlab.analysis.jacobians": ("jacobian_profile",),
-    "gradlab.analysis.meanfield": ("mean_field",),
+    "gradlab.analysis.meanfield": ("critical_gain", "mean_field"),
     "gradlab.analysis.precision": ("FLOAT_FORMATS", "precision_horizon"),
     "gradlab.analysis.regime": ("regime",),
     "gradlab.analysis.saturation": ("saturation",),

@@ -18,15 +18,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
 
-from gradlab.arrays import Array
+from gradlab.arrays import Array, close
 from gradlab.cells.activations import activation as activation_named
 from gradlab.cells.elementwise import Activation
 from gradlab.errors import SettingError, unknown_name
+from gradlab.linalg import log
 from gradlab.records.meanfield import MeanField
+from gradlab.records.slopes import SlopeLaw
 
 # Largest singular value of W / g in the limit.
 ENSEMBLES = {"gaussian": 2.0, "orthogonal": 1.0}
@@ -38,8 +41,11 @@ POINTS = 16  # Gauss-Legendre points a panel
 INFINITESIMAL = 1e-12  # variance that stands for a state slightly off zero
 LIMIT = 1e-60  # variance small enough for the slopes to be those on either side of zero
 DIVERGED = 1e30  # variance from which the state counts as growing for ever
+SMOOTH = 8.0  # nats that ln φ'² may change by over a panel,
+RESOLUTION = 0.02  # or share of it, where it is large
+SIGNS = np.array([-1e6, 1e6])  # stand for all pre-activations of one sign
 ROUNDING = 1e-14  # of the growth per step, from the quadrature's sum
-LOWEST_GAIN, HIGHEST_GAIN = 1e-6, 1e6
+HIGHEST_GAIN = 1e6
 
 
 def mean_field(
@@ -87,8 +93,8 @@ def mean_field(
         raise unknown_name("ensemble", ensemble, ENSEMBLES)
     _check_settings(gain=gain, input_std=input_std, bias_std=bias_std)
     q = _variance(phi, gain, input_std**2 + bias_std**2)
-    slope_2, slope_4 = _slope_moment(phi, q, 2), _slope_moment(phi, q, 4)
-    chi = gain**2 * slope_2
+    slopes = slope_law(phi, q)
+    chi = gain**2 * slopes.moment(1)
     return MeanField(
         activation=activation,
         gain=float(gain),
@@ -98,11 +104,14 @@ def mean_field(
         q=q,
         chi=chi,
         lambda_1=0.5 * _ln(chi),
-        kappa=slope_4 / slope_2**2,
+        kappa=slopes.moment(2) / slopes.moment(1) ** 2 if slopes.rank > 0.0 else math.nan,
         bound_rate=_ln(phi.sup_derivative * ENSEMBLES[ensemble] * gain),
+        critical_gain=critical_gain(activation, input_std=input_std, bias_std=bias_std),
+        slopes=slopes,
     )
 
 
+@lru_cache(maxsize=256)
 def critical_gain(activation: str, *, input_std: float = 0.0, bias_std: float = 0.0) -> float:
     r"""Smallest gain at which chi reaches 1, or jumps past it: below it gradients vanish.
 
@@ -135,12 +144,33 @@ def critical_gain(activation: str, *, input_std: float = 0.0, bias_std: float = 
     def excess(gain: float) -> float:
         return gain**2 * _slope_moment(phi, _variance(phi, gain, noise), 2) - 1.0
 
-    low = LOWEST_GAIN
+    if phi.sup_derivative == 0.0:
+        return math.nan
+    low = 0.5 / phi.sup_derivative  # chi is at most (gain sup|φ'|)²
     while excess(2.0 * low) < 0.0:
         low *= 2.0
         if low > HIGHEST_GAIN:
             return math.nan
     return float(brentq(excess, low, 2.0 * low, xtol=1e-14, rtol=1e-13))
+
+
+def slope_law(phi: Activation, q: float) -> SlopeLaw:
+    """Law of φ'(√q z)², by quadrature; at q = 0 and inf the limit, half on either side of zero.
+
+    Parameters
+    ----------
+    phi
+        Activation.
+    q
+        Variance of the pre-activations; any value for a homogeneous activation.
+    """
+    log_slope = phi.log_slope or (lambda z: log(np.abs(phi.derivative(z))))
+    if _only_the_sign_matters(phi, q):
+        return SlopeLaw(log_square=2.0 * log_slope(SIGNS), weight=np.array([0.5, 0.5]))
+    scale = math.sqrt(max(q, LIMIT))
+    edges = _resolved(_edges(scale, phi.kinks), lambda z: 2.0 * log_slope(scale * z))
+    z, weight = _nodes(edges)
+    return SlopeLaw(log_square=2.0 * log_slope(scale * z), weight=weight)
 
 
 def gaussian_mean(
@@ -166,30 +196,58 @@ def gaussian_mean(
     -----
     Panels that double in width away from 0, none wider than one standard deviation.
     """
-    x, weights = _nodes(math.sqrt(variance), kinks)
-    return float(weights @ function(x))
+    scale = math.sqrt(variance)
+    z, weights = _nodes(_edges(scale, kinks))
+    return float(weights @ function(scale * z))
 
 
-def _nodes(scale: float, kinks: tuple[float, ...]) -> tuple[Array, Array]:
-    """Points and weights of the Gauss-Legendre rule on panels fitted to both scales."""
+def _edges(scale: float, kinks: tuple[float, ...]) -> Float[Array, " edges"]:
+    """Ends of the panels, in standard deviations, fitted to both scales."""
     doubling = 2.0 ** np.arange(-2.0, max(0.0, math.log2(REACH * max(scale, 1.0))) + 1.0)
     inner = np.concatenate([doubling, np.abs(kinks)]) / max(scale, 1e-300)
     positive = np.concatenate([inner[inner < REACH], np.arange(REACH + 1.0)])
-    edges = np.unique(np.concatenate([-positive, positive]))
-    points, weights = np.polynomial.legendre.leggauss(POINTS)
+    return np.unique(np.concatenate([-positive, positive]))
+
+
+def _nodes(edges: Float[Array, " edges"]) -> tuple[Array, Array]:
+    """Points and weights of the Gauss-Legendre rule on panels, for a standard normal variable."""
+    points, weights = _rule()
     half = 0.5 * np.diff(edges)[:, None]
     z = (0.5 * (edges[1:] + edges[:-1])[:, None] + half * points).ravel()
     density = np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
-    return scale * z, density * (half * weights).ravel()
+    return z, density * (half * weights).ravel()
+
+
+@lru_cache(maxsize=1)
+def _rule() -> tuple[Array, Array]:
+    points, weights = np.polynomial.legendre.leggauss(POINTS)
+    return close(points), close(weights)
+
+
+def _resolved(
+    edges: Float[Array, " edges"], log_square: Callable[[Array], Array]
+) -> Float[Array, " finer"]:
+    """Panels cut until the slope changes little over each: a logistic of it is to be smooth."""
+    inside = edges[:-1] + np.diff(edges) * np.array([[1e-9], [1.0 - 1e-9]])
+    ends = log_square(inside)
+    ends[:, np.isneginf(ends).any(axis=0)] = 0.0
+    wanted = np.maximum(SMOOTH, RESOLUTION * np.abs(ends).min(axis=0))
+    pieces = np.ceil(np.abs(ends[1] - ends[0]) / wanted).astype(int).clip(1)
+    first = np.repeat(np.cumsum(pieces) - pieces, pieces)
+    part = (np.arange(pieces.sum()) - first) / np.repeat(pieces, pieces)
+    finer = np.repeat(edges[:-1], pieces) + part * np.repeat(np.diff(edges), pieces)
+    return np.append(finer, edges[-1])
+
+
+def _only_the_sign_matters(phi: Activation, q: float) -> bool:
+    return phi.name in HOMOGENEOUS or not math.isfinite(q)
 
 
 def _slope_moment(phi: Activation, q: float, power: int) -> float:
-    """E phi'(√q z)^power; at q = 0 and inf the limit, in which kinks at 0 count half and half."""
-    if phi.name in HOMOGENEOUS or not math.isfinite(q):
-        far: Float[Array, " 2"] = phi.derivative(np.array([-1e6, 1e6]))
-        return float(np.mean(far**power))
-    variance = max(q, LIMIT)
-    return gaussian_mean(lambda x: phi.derivative(x) ** power, variance, phi.kinks)
+    """E phi'(√q z)^power."""
+    if _only_the_sign_matters(phi, q):
+        return float(np.mean(phi.derivative(SIGNS) ** power))
+    return gaussian_mean(lambda x: phi.derivative(x) ** power, max(q, LIMIT), phi.kinks)
 
 
 def _variance(phi: Activation, gain: float, noise: float) -> float:

@@ -90,6 +90,7 @@ _ALL = (
         name="tanh", function=np.tanh, derivative=squared_sech,
         sup_derivative=1.0, kink=SMOOTH, low=-1.0, high=1.0,
         slope_from_output=lambda h: 1.0 - h**2, kernel=kernels.TANH,
+        log_slope=lambda z: math.log(4.0) - 2.0 * np.logaddexp(z, -z),
     ),
     Activation(
         name="relu", function=lambda z: np.maximum(z, 0.0), derivative=lambda z: (z > 0.0) * 1.0,
@@ -108,6 +109,7 @@ _ALL = (
         name="sigmoid", function=_sigmoid, derivative=_sigmoid_slope,
         sup_derivative=0.25, kink=SMOOTH, low=0.0, high=1.0,
         slope_from_output=lambda h: h * (1.0 - h), kernel=kernels.SIGMOID,
+        log_slope=lambda z: -2.0 * np.logaddexp(0.5 * z, -0.5 * z),
     ),
     Activation(
         name="hard_tanh", function=lambda z: np.clip(z, -1.0, 1.0),
@@ -117,6 +119,7 @@ _ALL = (
     Activation(
         name="erf", function=_erf, derivative=_erf_slope,
         sup_derivative=_TWO_OVER_ROOT_PI, kink=SMOOTH, low=-1.0, high=1.0,
+        log_slope=lambda z: math.log(_TWO_OVER_ROOT_PI) - z**2,
     ),
     Activation(
         name="softsign", function=lambda z: z / (1.0 + np.abs(z)),
@@ -208,6 +211,7 @@ def clipped(name: str, limit: float | int | None) -> Activation:
         low=float(values.min()),
         high=float(values.max()),
         slope_from_output=None,
+        log_slope=None,
         kernel=None,
     )
 

@@ -32,6 +32,7 @@ class Activation:
     high: float = math.inf
     slope_from_output: Elementwise | None = None  # as reverse-mode frameworks compute it, if so
     kernel: Kernel | None = None  # in-place forms
+    log_slope: Elementwise | None = None  # ln φ', where φ' > 0 leaves the range of floating point
 
     @property
     def bounded(self) -> bool:

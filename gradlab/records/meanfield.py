@@ -1,22 +1,61 @@
-"""What the theory of infinitely wide random networks predicts."""
+r"""What the theory of infinitely wide random networks predicts.
+
+The Lyapunov spectrum is that of a long product of factors D W, with the slopes D asymptotically
+free of the rest: the exponents are logarithms of an S-transform. With the rank fraction p from the
+top,
+
+.. math::
+   E\Big[\frac{u \varphi'^2}{1 + u \varphi'^2}\Big] = p, \qquad
+   e^{2 \lambda(p)} = g^2 \frac{p}{u} \ \text{(Gaussian W)}, \qquad
+   e^{2 \lambda(p)} = g^2 \frac{p}{u (1 - p)} \ \text{(orthogonal W)}.
+
+Sums of exponents, and the norm of a product, have closed forms of the same kind. Derivation:
+docs/theory.md, "Mean field".
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from jaxtyping import Float
+
+from gradlab.arrays import Array
+from gradlab.errors import SettingError
 from gradlab.records.frames import frame
+from gradlab.records.slopes import SlopeLaw
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# Mean and variance of the Tracy-Widom law of real matrices (beta = 1).
+TRACY_WIDOM_MEAN, TRACY_WIDOM_VARIANCE = -1.2065335745820, 1.607781034581
+HALVINGS = 64  # of a range of about a hundred nats: to the last bit
+Curve = Callable[[Array], Array]
+QUANTITIES = (
+    "q",
+    "chi",
+    "lambda_1",
+    "kappa",
+    "bound_rate",
+    "critical_gain",
+    "mean_exponent",
+    "fraction_positive",
+    "entropy_rate",
+    "kaplan_yorke",
+)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeanField:
     """Limit N → ∞ of a random network; rates are natural logarithms per step.
 
-    A prediction for a random network with these statistics, not a measurement of any network.
+    A prediction for a random network with these statistics, not a measurement of any network. What
+    is said of the spectrum below ``lambda_1`` supposes slopes that are forgotten within a step: no
+    bias, and fresh input or the chaos of an odd activation.
     """
 
     activation: str
@@ -27,8 +66,67 @@ class MeanField:
     q: float  # stationary variance of a pre-activation; inf: diverges; nan: keeps its first value
     chi: float  # factor per step of the mean squared Frobenius norm of the Jacobian
     lambda_1: float  # leading Lyapunov exponent, ln(chi) / 2
-    kappa: float  # E phi'^4 / (E phi'^2)^2
+    kappa: float  # E phi'^4 / (E phi'^2)^2; nan: all slopes are 0
     bound_rate: float  # ln(gamma_a gamma_w), gamma_w being the ensemble's limit
+    critical_gain: float  # where chi reaches 1, at these inputs and biases; nan: nowhere
+    slopes: SlopeLaw
+
+    def spectrum(self, p: Float[Array, "*points"] | float | int) -> Float[Array, "*points"]:
+        """Lyapunov exponents by rank fraction.
+
+        Parameters
+        ----------
+        p
+            Shares in [0, 1] counted from the largest exponent: exponent i of N, counted from 1, is
+            that of p = (i - 1/2)/N.
+
+        Returns
+        -------
+        exponents
+            Falling in p, from ``lambda_1`` at 0; -inf from the share on that has slopes of 0.
+
+        Raises
+        ------
+        SettingError
+            If a share is not in [0, 1].
+        """
+        share = np.asarray(p, dtype=np.float64)
+        if not np.all((share >= 0.0) & (share <= 1.0)):
+            raise SettingError(f"rank fraction {p}: expected shares in [0, 1]")
+        exponents = np.full(share.shape, -np.inf)
+        exponents[share == 0.0] = self.lambda_1
+        if self.gain > 0.0 and self.slopes.rank > 0.0:
+            inner = (share > 0.0) & (share < self.slopes.rank)
+            exponents[inner] = self._exponents(self.slopes.solve(share[inner]))
+            exponents[(share == 1.0) & (self.slopes.rank == 1.0)] = self._last_exponent
+        return exponents
+
+    @property
+    def mean_exponent(self) -> float:
+        """Mean over the whole spectrum; -inf where some slopes are 0."""
+        return _ln(self.gain) + 0.5 * self.slopes.mean_log_square - (0.5 if self._gaussian else 0.0)
+
+    @property
+    def fraction_positive(self) -> float:
+        """Share of the exponents above 0."""
+        return self._share_at(self._last_positive(self._exponents))
+
+    @property
+    def entropy_rate(self) -> float:
+        """Sum of the positive exponents over N; the entropy rate is at most that (Ruelle)."""
+        last = self._last_positive(self._exponents)
+        if last == math.inf:
+            return self._whole_sum
+        return 0.0 if last == -math.inf else float(self._sums(np.array([last]))[0])
+
+    @property
+    def kaplan_yorke(self) -> float:
+        """Kaplan-Yorke dimension over N: the share of the exponents, from the top, that sum to 0.
+
+        Source: Kaplan and Yorke (1979), "Chaotic behavior of multidimensional difference
+        equations".
+        """
+        return self._share_at(self._last_positive(self._sums))
 
     def bias(self, hidden_size: int) -> float:
         """Expected lambda_1 of N units less that of the limit, to order 1/N."""
@@ -38,7 +136,101 @@ class MeanField:
         """Least standard deviation of lambda_1 estimated from that many steps."""
         return math.sqrt((3.0 * self.kappa - 1.0) / (4.0 * hidden_size * steps))
 
+    def band(self, hidden_size: int, steps: int) -> tuple[float, float]:
+        """Interval for lambda_1 of N units estimated from that many steps.
+
+        lambda_1 and its bias, plus and minus 2/N and three standard deviations. Made for inputs of
+        standard deviation 0.5 and more, or gains of 2 and more without: at the onset of chaos, and
+        at fixed points, single networks lie further apart.
+        """
+        center = self.lambda_1 + self.bias(hidden_size)
+        half = 2.0 / hidden_size + 3.0 * self.deviation(hidden_size, steps)
+        return center - half, center + half
+
+    def sigma_max(self, hidden_size: int) -> tuple[float, float]:
+        r"""Expected largest singular value of W of N units, and the standard deviation of one draw.
+
+        With :math:`r = \sqrt{N - 1} + \sqrt N` and
+        :math:`s = r (1/\sqrt{N - 1} + 1/\sqrt N)^{1/3}`, :math:`N \sigma^2/g^2` of a Gaussian
+        matrix is about r² + s times a Tracy-Widom variable. Source: Johnstone (2001), "On the
+        distribution of the largest eigenvalue in principal components analysis", Ann. Statist. 29.
+        """
+        if not self._gaussian:
+            return self.gain, 0.0
+        if hidden_size == 1:  # half-normal
+            mean = math.sqrt(2.0 / math.pi)
+            return self.gain * mean, self.gain * math.sqrt(1.0 - mean**2)
+        below, above = math.sqrt(hidden_size - 1), math.sqrt(hidden_size)
+        scale = (below + above) * (1.0 / below + 1.0 / above) ** (1.0 / 3.0)
+        mean = math.sqrt(((below + above) ** 2 + TRACY_WIDOM_MEAN * scale) / hidden_size)
+        spread = scale * math.sqrt(TRACY_WIDOM_VARIANCE) / hidden_size
+        return self.gain * mean, self.gain * spread / (2.0 * mean)
+
+    def log_power_norm(self, lag: int) -> float:
+        r"""ln of the limit of ‖W^l‖: :math:`g^l \sqrt{(l+1)^{l+1}/l^l}` for Gaussian W.
+
+        Source: Alexeev, Götze and Tikhomirov (2010), "Asymptotic distribution of singular values of
+        powers of random matrices", Lithuanian Math. J. 50; the edge of the Fuss-Catalan law.
+        """
+        edge = (lag + 1.0) * math.log(lag + 1.0) - (lag * math.log(lag) if lag > 0 else 0.0)
+        return (lag * _ln(self.gain) if lag > 0 else 0.0) + (0.5 * edge if self._gaussian else 0.0)
+
     def to_frame(self) -> pd.DataFrame:
         """Table: quantity, value."""
-        names = ("q", "chi", "lambda_1", "kappa", "bound_rate")
-        return frame(quantity=list(names), value=[getattr(self, name) for name in names])
+        return frame(quantity=list(QUANTITIES), value=[getattr(self, name) for name in QUANTITIES])
+
+    @property
+    def _gaussian(self) -> bool:
+        return self.ensemble == "gaussian"
+
+    @property
+    def _last_exponent(self) -> float:
+        """Exponent at p = 1 where no slope is 0."""
+        return -math.inf if self._gaussian else _ln(self.gain) - 0.5 * self.slopes.log_inverse
+
+    @property
+    def _whole_sum(self) -> float:
+        """Sum over N of the exponents that are finite."""
+        rank, rest = self.slopes.rank, 1.0 - self.slopes.rank
+        logs = rank * (math.log(self.gain) + 0.5 * math.log(rank)) + 0.5 * self.slopes.steep_sum
+        if self._gaussian:
+            return logs - 0.5 * rank
+        return logs + (0.5 * rest * math.log(rest) if rest > 0.0 else 0.0)
+
+    def _exponents(self, t: Float[Array, " points"]) -> Float[Array, " points"]:
+        """Exponents at u = exp(t)."""
+        rest = 0.0 if self._gaussian else self.slopes.log_rest(t)
+        return math.log(self.gain) + 0.5 * (np.log(self.slopes.share(t)) - t - rest)
+
+    def _sums(self, t: Float[Array, " points"]) -> Float[Array, " points"]:
+        """Sums over N of the exponents up to that at u = exp(t): the integral by parts."""
+        share, growth = self.slopes.share(t), 0.5 * self.slopes.log_growth(t)
+        ends = share * self._exponents(t) + growth
+        return ends - 0.5 * share if self._gaussian else ends + 0.5 * self.slopes.log_rest(t)
+
+    def _share_at(self, t: float) -> float:
+        if not math.isfinite(t):
+            return self.slopes.rank if t > 0.0 else 0.0
+        return float(self.slopes.share(np.array([t]))[0])
+
+    def _last_positive(self, curve: Curve) -> float:
+        """The t at which a curve that starts above 0, where lambda_1 is, falls to 0 for good.
+
+        -inf where lambda_1 is not above 0; inf where the curve stays above 0.
+        """
+        if self.lambda_1 <= 0.0:
+            return -math.inf
+        low, high = self.slopes.range()
+        if curve(np.array([high]))[0] > 0.0:
+            return math.inf
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            if curve(np.array([middle]))[0] > 0.0:
+                low = middle
+            else:
+                high = middle
+        return low
+
+
+def _ln(x: float) -> float:
+    return math.log(x) if x > 0.0 else -math.inf
