@@ -18,7 +18,7 @@ from gradlab.errors import ModelFileError, unknown_name
 
 READ = "RNN, LSTM and GRU layers"
 IDLE = {
-    "nonlinearity": "no vanilla layer",
+    "nonlinearity": "no vanilla layer of an unknown one",
     "recurrent_activation": "no gate of an unknown activation",
     "keras_version": "no Keras file of an unknown version",
 }

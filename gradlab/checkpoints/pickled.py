@@ -6,8 +6,9 @@ instance is an inert ``Stub``, unless the name is in the reader's own table of c
 
 from __future__ import annotations
 
+import codecs
 import pickletools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BufferedIOBase
 from typing import IO, Any, TypeAlias, cast
@@ -34,6 +35,8 @@ TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 MEMO_READS = frozenset(("GET", "BINGET", "LONG_BINGET"))
 MEMO_WRITES = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
 IGNORED = frozenset(("PROTO", "FRAME", "STOP"))
+OPCODES = {opcode.code.encode("latin-1"): opcode for opcode in pickletools.opcodes}
+DETOURS = ("copyreg._reconstructor", "copy_reg._reconstructor", "copyreg.__newobj__")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +51,7 @@ class Stub:
     """What stands for an object that gradlab does not build: its class or function by name."""
 
     name: str
+    arguments: tuple[object, ...] = ()
     state: object = None
     items: dict[object, object] = field(default_factory=dict)
 
@@ -95,8 +99,8 @@ class _Machine:
         self.memo: dict[object, Any] = {}
 
     def run(self, stream: BufferedIOBase) -> object:
-        for opcode, argument, _ in pickletools.genops(cast("IO[bytes]", stream)):
-            self.execute(opcode.name, argument)
+        for name, argument in _operations(stream):
+            self.execute(name, argument)
         return self.stack.pop()
 
     def execute(self, name: str, argument: object) -> None:
@@ -210,7 +214,7 @@ class _Machine:
         """Push what the allow-list makes of a call, else a stub; the pickle's own never runs."""
         name = function.name if isinstance(function, Global | Stub) else type(function).__name__
         construct = self.constructors.get(name) if isinstance(function, Global) else None
-        self.stack.append(Stub(name) if construct is None else construct(*arguments))
+        self.stack.append(_stub(name, arguments) if construct is None else construct(*arguments))
 
     def build(self, _: object) -> None:
         state = self.stack.pop()
@@ -268,6 +272,44 @@ OPERATIONS: Mapping[str, Callable[[_Machine, object], None]] = {
     "NEXT_BUFFER": _Machine.refuse,
     "READONLY_BUFFER": _Machine.refuse,
 }
+
+
+def _operations(stream: BufferedIOBase) -> Iterator[tuple[str, object]]:
+    """Opcodes with their arguments, as ``pickletools.genops`` has them, up to the end.
+
+    The text of Python 2 may hold any bytes here; ``genops`` wants ASCII.
+    """
+    while True:
+        code = stream.read(1)
+        opcode = OPCODES.get(code)
+        if opcode is None:
+            raise ValueError(
+                f"the pickle has an unknown opcode {code!r}" if code else "it ends early"
+            )
+        if opcode.name == "STRING":
+            yield opcode.name, _python2_text(stream.readline())
+        else:
+            yield (
+                opcode.name,
+                None if opcode.arg is None else opcode.arg.reader(cast("IO[bytes]", stream)),
+            )
+        if opcode.name == "STOP":
+            return
+
+
+def _python2_text(line: bytes) -> str:
+    quoted = line.strip()
+    if len(quoted) < 2 or quoted[:1] != quoted[-1:] or quoted[:1] not in (b"'", b'"'):
+        raise ValueError("the pickle holds text without its quotes")
+    return codecs.escape_decode(quoted[1:-1])[0].decode("latin-1")
+
+
+def _stub(name: str, arguments: Iterable[object]) -> Stub:
+    """Stand-in for what a call would give; detours of old protocols lead to the class itself."""
+    given = tuple(arguments) if isinstance(arguments, list | tuple) else ()
+    if name in DETOURS and given and isinstance(given[0], Global):
+        return Stub(given[0].name, given[1:])
+    return Stub(name, given)
 
 
 def _named(module: object, attribute: object) -> Global:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from gradlab.checkpoints.gated import ASSUMED, gated_cell
 from gradlab.checkpoints.keys import Place, stacks_of, weight_names
 from gradlab.checkpoints.layers import cast, stored_dtype
 from gradlab.checkpoints.parametrizations import EffectiveTensors, effective_tensors
+from gradlab.checkpoints.told import Told, told_sentences
 from gradlab.errors import ModelFileError, ShapeError
 
 GATED = {"gru": "a GRU", "lstm": "an LSTM"}
@@ -25,7 +26,9 @@ MASKED_SHARE = 0.1
 DEFAULT_NONLINEARITY = "tanh"
 
 
-def find_recurrences(stored: Tensors, unsaid: Unsaid) -> Findings:
+def find_recurrences(
+    stored: Tensors, unsaid: Unsaid, told: Mapping[str, Told] | None = None
+) -> Findings:
     """Recurrent layers among tensors that are named the way PyTorch or gradlab does.
 
     Parameters
@@ -34,6 +37,9 @@ def find_recurrences(stored: Tensors, unsaid: Unsaid) -> Findings:
         Tensors by name; only those of recurrent layers are read.
     unsaid
         Non-linearity of the vanilla layers (gated ones have PyTorch's), and type of the states.
+    told
+        What is said of a layer beside its tensors, by the prefix of their names; it goes before
+        what the caller says.
 
     Returns
     -------
@@ -51,7 +57,7 @@ def find_recurrences(stored: Tensors, unsaid: Unsaid) -> Findings:
         If a layer lacks its input weights, or a stack a layer.
     """
     effective = effective_tensors(stored, weight_names(stored))
-    layers = _LayerReader(effective, unsaid)
+    layers = _LayerReader(effective, unsaid, told or {})
     skipped: list[str] = []
     recurrences: list[Recurrence] = []
     for stack in stacks_of((*effective.readers, *effective.unreadable)):
@@ -63,13 +69,18 @@ def find_recurrences(stored: Tensors, unsaid: Unsaid) -> Findings:
             recurrences.extend(map(layers.recurrence, stack, cells))
     return Findings(
         recurrences=recurrences,
-        assumptions=(*unsaid_of(recurrences, unsaid), *layers.assumptions),
+        assumptions=(
+            *unsaid_of(recurrences, unsaid, None if told is None else layers.known),
+            *layers.assumptions,
+        ),
         skipped=skipped,
-        heeded=frozenset({"nonlinearity"} if _kinds(recurrences) & {"rnn"} else ()),
+        heeded=frozenset({"nonlinearity"} if _untold(recurrences, layers.known) else ()),
     )
 
 
-def unsaid_of(recurrences: Sequence[Recurrence], unsaid: Unsaid) -> list[str]:
+def unsaid_of(
+    recurrences: Sequence[Recurrence], unsaid: Unsaid, known: Mapping[str, Told] | None = None
+) -> list[str]:
     """What files that hold tensors by name leave out, and what is taken for it.
 
     Parameters
@@ -78,19 +89,29 @@ def unsaid_of(recurrences: Sequence[Recurrence], unsaid: Unsaid) -> list[str]:
         The layers found.
     unsaid
         What the caller said.
+    known
+        What is said of them all the same, by name; None where files of this kind say nothing.
     """
+    said = known or {}
     names: dict[str, list[str]] = {}
     for entry in recurrences:
         names.setdefault(entry.cell.kind, []).append(entry.name)
+    doubtful = {
+        kind: [name for name in names.get(kind, []) if not said.get(name, Told()).is_torch_layer]
+        for kind in ASSUMED
+    }
     sentences = [
-        f"{', '.join(names[kind])}: {assumed}" for kind, assumed in ASSUMED.items() if kind in names
+        f"{', '.join(found)}: {ASSUMED[kind]}" for kind, found in doubtful.items() if found
     ]
-    if "rnn" in names and unsaid.nonlinearity is None:
+    untold = _untold(recurrences, said)
+    if untold and unsaid.nonlinearity is None:
         sentences.append(
-            f"the file does not store the non-linearity of {', '.join(names['rnn'])}: "
+            f"the file does not store the non-linearity of {', '.join(untold)}: "
             f"{DEFAULT_NONLINEARITY} assumed (option nonlinearity)"
         )
-    return sentences
+    if known is not None and not _axes_known(recurrences, said):
+        sentences.extend(batch_axis(unsaid))
+    return [*told_sentences(said, names.get("rnn", []), unsaid), *sentences]
 
 
 def batch_axis(unsaid: Unsaid) -> list[str]:
@@ -103,22 +124,37 @@ def batch_axis(unsaid: Unsaid) -> list[str]:
     ]
 
 
-def _kinds(recurrences: Sequence[Recurrence]) -> set[str]:
-    return {entry.cell.kind for entry in recurrences}
+def _axes_known(recurrences: Sequence[Recurrence], known: Mapping[str, Told]) -> bool:
+    return all(known.get(entry.name, Told()).batch_first is not None for entry in recurrences)
+
+
+def _untold(recurrences: Sequence[Recurrence], known: Mapping[str, Told]) -> list[str]:
+    """Names of the vanilla layers of whose non-linearity nothing is said."""
+    return [
+        entry.name
+        for entry in recurrences
+        if entry.cell.kind == "rnn" and known.get(entry.name, Told()).nonlinearity is None
+    ]
 
 
 class _LayerReader:
     """Reads single layers and collects what had to be assumed."""
 
-    def __init__(self, effective: EffectiveTensors, unsaid: Unsaid) -> None:
+    def __init__(
+        self, effective: EffectiveTensors, unsaid: Unsaid, told: Mapping[str, Told]
+    ) -> None:
         self.effective = effective
         self.activation = unsaid.nonlinearity or DEFAULT_NONLINEARITY
         self.dtype = unsaid.dtype
+        self.told = told
+        self.known: dict[str, Told] = {}  # by the recurrence's name
         self.assumptions: list[str] = []
 
     def recurrence(self, place: Place, cell: Cell) -> Recurrence:
         """A layer under its name, with the tensors it came from."""
         keys = [key for key in place.keys if key in self.effective.readers]
+        if place.prefix in self.told:
+            self.known[place.name] = self.told[place.prefix]
         return Recurrence(
             name=place.name,
             cell=cell,
@@ -198,7 +234,8 @@ class _LayerReader:
         arrays: dict[str, Any] = dict(
             cast({"W_hh": recurrent, "W_xh": inputs, "b_h": total}, place.name, self.dtype)
         )
-        return VanillaCell(**arrays, activation=self.activation, dtype=self.dtype)
+        activation = self.told.get(place.prefix, Told()).nonlinearity or self.activation
+        return VanillaCell(**arrays, activation=activation, dtype=self.dtype)
 
     def extras(self, place: Place, biases: Sequence[Array | None]) -> dict[str, Array]:
         """Weights of a gated layer that a file may lack."""

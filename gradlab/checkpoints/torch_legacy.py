@@ -8,15 +8,16 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from gradlab.arrays import Array
-from gradlab.checkpoints.archive import Archive, archive, require_size
+from gradlab.checkpoints.archive import Archive, require_size
 from gradlab.checkpoints.element_types import decode, item_size
 from gradlab.checkpoints.pickled import read_pickle
+from gradlab.checkpoints.pickled_arrays import PickledArray
+from gradlab.checkpoints.pickled_tree import Leaf, named_tensors
+from gradlab.checkpoints.torch_modules import told_of, torch_archive
 from gradlab.checkpoints.torch_objects import (
     CONSTRUCTORS,
     Storage,
-    StridedTensor,
     elements_of,
-    named_tensors,
     storage_reference,
 )
 from gradlab.errors import ModelFileError
@@ -61,12 +62,12 @@ def read(path: Path, max_bytes: int) -> Archive:
         described = read_pickle(stream, CONSTRUCTORS, reference)
         keys = read_pickle(stream, {})
         places = _places(stream, keys, storages, path.stat().st_size)
-    tensors, skipped = named_tensors(described)
+    named = named_tensors(described)
     readers = {
         name: partial(_read_tensor, path, places, tensor, max_bytes)
-        for name, tensor in tensors.items()
+        for name, tensor in named.tensors.items()
     }
-    return archive(path, CONTAINER, readers, skipped)
+    return torch_archive(path, CONTAINER, readers, named, told_of(named.modules))
 
 
 def _require_known_version(path: Path, preamble: Sequence[object]) -> None:
@@ -101,8 +102,10 @@ def _places(
 
 
 def _read_tensor(
-    path: Path, places: Mapping[str, tuple[int, int]], tensor: StridedTensor, max_bytes: int
+    path: Path, places: Mapping[str, tuple[int, int]], tensor: Leaf, max_bytes: int
 ) -> Array:
+    if isinstance(tensor, PickledArray):
+        return tensor.values(max_bytes)
     start, size = places[tensor.storage.key]
     require_size(size, max_bytes, "the storage")
     with path.open("rb") as stream:

@@ -1,19 +1,19 @@
-"""What PyTorch pickles: storages, strided tensors on them, and nested dictionaries of tensors."""
+"""What PyTorch pickles a tensor as: a storage, and a strided view of it."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard, cast
 
 import numpy as np
 
 from gradlab.arrays import Array
-from gradlab.checkpoints.archive import require_size, spoken
+from gradlab.checkpoints.archive import require_size
 from gradlab.checkpoints.element_types import BFLOAT16, item_size
 from gradlab.checkpoints.pickled import Constructors, Global, Stub
+from gradlab.checkpoints.pickled_arrays import ARRAY_CONSTRUCTORS
 from gradlab.errors import ModelFileError
 
 STORAGE_KINDS = {
@@ -23,14 +23,6 @@ STORAGE_KINDS = {
     "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128",
 }  # fmt: skip
 MAX_DIMENSIONS = 16
-
-# Dictionaries around a state dict. They say what the dictionary is, not where in the model it is.
-WRAPPER = re.compile(
-    r"(state_?dict|model|net|network|module|weights|params|ema)"
-    r"([_-](state|state_?dict|model|ema|weights|params))*",
-)
-AVERAGED = re.compile(r"(^|[_-])ema($|[_-])")
-MAX_DEPTH = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,12 +49,13 @@ def storage_reference(identifier: object) -> object:
     Parameters
     ----------
     identifier
-        As pickled by PyTorch; its view, where there is one, must be None.
+        As pickled by PyTorch; its view, where there is one, must be None. Old files refer to the
+        classes of modules in this way too, with their source text.
 
     Returns
     -------
     storage
-        A stub for element types that NumPy has no counterpart for.
+        A stub for element types that NumPy has no counterpart for; of a class its name.
     """
     match identifier:
         case ("storage", Global(name=name), str(key), _, int()) | (
@@ -70,6 +63,8 @@ def storage_reference(identifier: object) -> object:
         ):  # fmt: skip
             kind = STORAGE_KINDS.get(name.rpartition(".")[2])
             return Stub(name) if kind is None else Storage(key, kind)
+        case ("module", Global() as kind, *_):
+            return kind
     raise ModelFileError("the pickle refers to outside data in a way PyTorch does not: refused")
 
 
@@ -113,6 +108,7 @@ def _sequence(items: object = (), *_: object) -> object:
 
 PLAIN_TENSORS = ("torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2")
 CONSTRUCTORS: Constructors = {
+    **ARRAY_CONSTRUCTORS,
     **dict.fromkeys(PLAIN_TENSORS, _tensor),
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter,
@@ -161,84 +157,3 @@ def elements_of(tensor: StridedTensor, values: Array, max_bytes: int) -> Array:
     strides = [stride * values.itemsize for stride in tensor.strides]
     view = np.lib.stride_tricks.as_strided(values[tensor.offset :], tensor.shape, strides)
     return view.copy()
-
-
-def named_tensors(root: object) -> tuple[dict[str, StridedTensor], list[str]]:
-    """Tensors of nested dictionaries by name, and a phrase for everything that is not one.
-
-    Parameters
-    ----------
-    root
-        What the pickle describes.
-
-    Returns
-    -------
-    tensors
-        Keys joined by dots, without wrapper dictionaries (``state_dict``, ``model``, ...). Where
-        two networks share a name, the running average, or else the later one, keeps its wrapper's.
-    skipped
-        ``"best skipped (numpy.core.multiarray.scalar)"``.
-
-    Raises
-    ------
-    ModelFileError
-        If the file holds a whole pickled module.
-    """
-    leaves = list(_leaves(root))
-    tensors: dict[str, StridedTensor] = {}
-    skipped: list[str] = []
-    found = [(path, leaf) for path, leaf in leaves if isinstance(leaf, StridedTensor)]
-    for path, tensor in sorted(found, key=lambda item: _is_average(item[0])):
-        short = ".".join((*(part for part in path[:-1] if not _is_wrapper(part)), *path[-1:]))
-        name = ".".join(path) if short in tensors else short
-        if name in tensors:
-            skipped.append(f"{spoken(name)} skipped (named twice)")
-        tensors.setdefault(name, tensor)
-    for path, leaf in leaves:
-        if isinstance(leaf, Stub):
-            _refuse_module(leaf)
-            skipped.append(
-                f"{spoken('.'.join(path) or 'the object')} skipped ({spoken(leaf.name)})"
-            )
-    return tensors, skipped
-
-
-def _is_wrapper(part: str) -> bool:
-    return WRAPPER.fullmatch(part) is not None
-
-
-def _is_average(path: tuple[str, ...]) -> bool:
-    return any(AVERAGED.search(part) for part in path[:-1])
-
-
-def _leaves(root: object) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Tensors and stubs in order; a container that occurs twice is entered once."""
-    entered: set[int] = set()
-    pending: list[tuple[tuple[str, ...], object]] = [((), root)]
-    while pending:
-        path, node = pending.pop()
-        if isinstance(node, StridedTensor | Stub):
-            yield path, node
-        children = _children(node)
-        if children and id(node) not in entered and len(path) < MAX_DEPTH:
-            entered.add(id(node))
-            inner = [((*path, key), value) for key, value in children]
-            pending.extend(reversed(inner))
-
-
-def _children(node: object) -> list[tuple[str, object]]:
-    if isinstance(node, Stub):
-        return _children(node.items)
-    if isinstance(node, Mapping):
-        return [(str(key), value) for key, value in node.items() if isinstance(key, str | int)]
-    if _is_sequence(node):
-        return [(str(index), value) for index, value in enumerate(node)]
-    return []
-
-
-def _refuse_module(stub: Stub) -> None:
-    if isinstance(stub.state, Mapping) and "_parameters" in stub.state:
-        raise ModelFileError(
-            f"the file holds a whole pickled module ({spoken(stub.name)}), not a state dict: save "
-            "it again with torch.save(model.state_dict(), path)"
-        )

@@ -8,14 +8,15 @@ from functools import partial
 from pathlib import Path
 
 from gradlab.arrays import Array
-from gradlab.checkpoints.archive import Archive, archive
+from gradlab.checkpoints.archive import Archive
 from gradlab.checkpoints.element_types import ByteOrder, decode
 from gradlab.checkpoints.pickled import read_pickle
+from gradlab.checkpoints.pickled_arrays import PickledArray
+from gradlab.checkpoints.pickled_tree import Leaf, named_tensors
+from gradlab.checkpoints.torch_modules import told_of, torch_archive
 from gradlab.checkpoints.torch_objects import (
     CONSTRUCTORS,
-    StridedTensor,
     elements_of,
-    named_tensors,
     storage_reference,
 )
 from gradlab.checkpoints.zip_members import SIGNATURES, member_sizes, read_member
@@ -24,6 +25,7 @@ from gradlab.errors import ModelFileError
 CONTAINER = "PyTorch zip file"
 PICKLE = "data.pkl"
 MAX_PICKLE_BYTES = 256 * 1024**2
+MAX_CODE_BYTES = 16 * 1024**2
 BYTE_ORDERS: dict[bytes, ByteOrder] = {b"little": "<", b"big": ">"}
 
 
@@ -45,29 +47,29 @@ def read(path: Path, max_bytes: int) -> Archive:
     Returns
     -------
     archive
-        The pickle is read as data: nothing that it names is imported or called.
-
-    Raises
-    ------
-    ModelFileError
-        If it is a TorchScript archive or a whole pickled module.
+        The pickle is read as data: nothing that it names is imported or called. What a whole
+        module, or the text of a script, says of its layers is taken from there.
     """
     members = member_sizes(path)
     root = _root(list(members)) or ""
-    if any(name.startswith(f"{root}code/") for name in members):
-        raise ModelFileError(
-            f"{path} is a TorchScript archive: expected a state dict; save one with "
-            "torch.save(model.state_dict(), path)"
-        )
     pickle = read_member(path, f"{root}{PICKLE}", min(max_bytes, MAX_PICKLE_BYTES))
     described = read_pickle(io.BytesIO(pickle), CONSTRUCTORS, storage_reference)
-    tensors, skipped = named_tensors(described)
+    named = named_tensors(described)
     order = _byte_order(path, root, list(members))
     readers = {
         name: partial(_read_tensor, path, root, order, tensor, max_bytes)
-        for name, tensor in tensors.items()
+        for name, tensor in named.tensors.items()
     }
-    return archive(path, CONTAINER, readers, skipped)
+    scripted = any(name.startswith(f"{root}code/") for name in members)
+    container = "TorchScript archive" if scripted else CONTAINER
+    code = partial(_code, path, root, frozenset(members))
+    return torch_archive(path, container, readers, named, told_of(named.modules, code))
+
+
+def _code(path: Path, root: str, members: frozenset[str], file: str) -> str:
+    name = f"{root}code/{file}"
+    content = read_member(path, name, MAX_CODE_BYTES) if name in members else b""
+    return content.decode("utf-8", errors="replace")
 
 
 def _root(members: Sequence[str]) -> str | None:
@@ -84,8 +86,8 @@ def _byte_order(path: Path, root: str, members: Sequence[str]) -> ByteOrder:
     return BYTE_ORDERS[spelled]
 
 
-def _read_tensor(
-    path: Path, root: str, order: ByteOrder, tensor: StridedTensor, max_bytes: int
-) -> Array:
+def _read_tensor(path: Path, root: str, order: ByteOrder, tensor: Leaf, max_bytes: int) -> Array:
+    if isinstance(tensor, PickledArray):
+        return tensor.values(max_bytes)
     raw = read_member(path, f"{root}data/{tensor.storage.key}", max_bytes)
     return elements_of(tensor, decode(raw, tensor.storage.kind, order), max_bytes)

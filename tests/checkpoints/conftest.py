@@ -34,10 +34,17 @@ class Named:
 
 
 @dataclass(frozen=True)
+class Persistent:
+    """What a persistent identifier refers to."""
+
+    identifier: tuple[object, ...]
+
+
+@dataclass(frozen=True)
 class Called:
     """A global applied to arguments, and the state it is built with."""
 
-    function: Named
+    function: Named | Persistent
     arguments: tuple[object, ...] = ()
     state: object = None
 
@@ -91,6 +98,7 @@ class TorchPickle:
             list: lambda x: b"](" + self.all(x) + b"e",
             dict: lambda x: b"}(" + self.all(sum(x.items(), ())) + b"u",
             Named: lambda x: f"c{x.module}\n{x.name}\n".encode(),
+            Persistent: lambda x: self.opcodes(x.identifier) + b"Q",
             Called: self.called,
             Filled: self.filled,
             View: self.view,
@@ -136,6 +144,7 @@ class ModelWriter:
 
     folder: Path
     named: type[Named] = Named
+    persistent: type[Persistent] = Persistent
     called: type[Called] = Called
     filled: type[Filled] = Filled
     view: type[View] = View

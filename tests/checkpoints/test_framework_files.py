@@ -103,8 +103,6 @@ def test_cells_without_layers_are_networks_of_their_own(models: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("lstm_1l.ts.pt", "TorchScript"),
-        ("gru_1l_wholemodule.pt", "whole pickled module"),
         ("keras_simplernn.keras", "a Keras file"),
         ("tfkeras2_lstm.h5", "an HDF5 file"),
         ("onnx_rnn_reverse.onnx", "an ONNX model"),

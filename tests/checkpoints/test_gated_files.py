@@ -25,7 +25,7 @@ FULL = {
 PARTIAL = {
     "lstm_1l.bf16.safetensors": "lstm", "lstm_1l_legacy.pt": "lstm",
     "lstm_2l_bi_flatbuf.pt": "lstm", "trained_lstm_echo8.pt": "lstm", "gru_1l.f16.pt": "gru",
-    "gru_1l.bf16.pt": "gru", "trained_gru_echo8.pt": "gru",
+    "gru_1l.bf16.pt": "gru", "trained_gru_echo8.pt": "gru", "gru_1l_wholemodule.pt": "gru",
 }  # fmt: skip
 EVERY = FULL | PARTIAL
 STACKED = ("lstm_2l_lightning.pt", "lstm_proj_2l.pt", "gru_2l_dataparallel.pt")
