@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from gradlab.analysis.bounds import bound_ladder
+from gradlab.analysis.ensembles import mean_field_of
 from gradlab.analysis.gates import gate_dynamics
 from gradlab.analysis.jacobians import Anchors, end_times, jacobian_profile
 from gradlab.analysis.objective import Objective, ObjectiveGradient, objective_gradient
@@ -234,6 +235,7 @@ def _measure(
         horizon=precision_horizon(groups.lag, median, *verdict.trend),
         gates=gate_dynamics(cell, run) if cell.carry(run) else None,
         gradient=gradient,
+        mean_field=mean_field_of(cell, run),
     )
 
 

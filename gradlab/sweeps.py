@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.analysis.bounds import bound_ladder
+from gradlab.analysis.ensembles import matrix_gain
 from gradlab.analysis.jacobians import jacobian_profile
 from gradlab.analysis.meanfield import mean_field
 from gradlab.analysis.precision import precision_horizon
@@ -31,7 +32,7 @@ from gradlab.errors import (
     WorkerError,
     unknown_name,
 )
-from gradlab.linalg import log, log_euclidean_norm, single_threaded_blas, spectral_radius
+from gradlab.linalg import log, single_threaded_blas, spectral_radius
 from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
 from gradlab.records.sweep import PointProfile, PointResult, SweepResult
@@ -307,12 +308,11 @@ def _mean_field_rate(settings: PointSettings, cell: VanillaCell) -> float:
     noisy = settings.synthetic in ("gaussian", "white_noise", "zeros")
     if ensemble is None or settings.bias != 0.0 or not noisy:
         return float("nan")
-    gain = float(np.exp(log_euclidean_norm(cell.W_hh)) / np.sqrt(cell.hidden_size))
     input_std = 0.0 if settings.synthetic == "zeros" else settings.input_std
     try:
         theory = mean_field(
             settings.activation,
-            gain=gain,
+            gain=matrix_gain(cell.W_hh),
             input_std=input_std,
             bias_std=settings.bias_std,
             ensemble=ensemble,

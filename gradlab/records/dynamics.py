@@ -17,6 +17,7 @@ from gradlab.records.gradients import GradientProfile
 from gradlab.records.horizon import PrecisionHorizon
 from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
+from gradlab.records.meanfield import MeanField
 from gradlab.records.provenance import Provenance
 from gradlab.records.regime import Regime
 from gradlab.records.saturation import GateSaturation, SaturationProfile
@@ -59,6 +60,7 @@ class RecurrenceDynamics:
     horizon: PrecisionHorizon
     gates: GateDynamics | None = None  # of cells that carry their state on
     gradient: GradientProfile | None = None  # with targets, where the loss reads this recurrence
+    mean_field: MeanField | None = None  # of cells that could be a draw of a random ensemble
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -107,6 +109,12 @@ class RecurrenceDynamics:
         measured = frame(quantity="log_norm", name="measured", lag=groups.lag, value=median)
         return stack_frames([self.gates.to_frame(), measured])
 
+    def mean_field_spectrum(self) -> pd.DataFrame | None:
+        """Columns of ``mean_field.csv`` but the recurrence; None where there is no theory."""
+        if self.mean_field is None:
+            return None
+        return self.mean_field.spectrum_frame(self.description.hidden_size)
+
     def gate_values(self) -> pd.DataFrame | None:
         """Columns of ``gates.csv`` but the recurrence; None for cells without gates."""
         return None if self.gates is None else self.gates.values_frame()
@@ -132,6 +140,9 @@ class RecurrenceDynamics:
             "slack": dict(self.last_ladder.slack()),
             "gradient": None if self.gradient is None else self.gradient.to_summary(),
             "lyapunov": None,
+            "mean_field": None
+            if self.mean_field is None
+            else self.mean_field.to_summary(described.hidden_size, int(self.lengths.sum())),
         }
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -148,23 +148,11 @@ class MeanField:
         return center - half, center + half
 
     def sigma_max(self, hidden_size: int) -> tuple[float, float]:
-        r"""Expected largest singular value of W of N units, and the standard deviation of one draw.
-
-        With :math:`r = \sqrt{N - 1} + \sqrt N` and
-        :math:`s = r (1/\sqrt{N - 1} + 1/\sqrt N)^{1/3}`, :math:`N \sigma^2/g^2` of a Gaussian
-        matrix is about r² + s times a Tracy-Widom variable. Source: Johnstone (2001), "On the
-        distribution of the largest eigenvalue in principal components analysis", Ann. Statist. 29.
-        """
+        """Expected σ_max of W of N units, and its standard deviation over draws."""
         if not self._gaussian:
             return self.gain, 0.0
-        if hidden_size == 1:  # half-normal
-            mean = math.sqrt(2.0 / math.pi)
-            return self.gain * mean, self.gain * math.sqrt(1.0 - mean**2)
-        below, above = math.sqrt(hidden_size - 1), math.sqrt(hidden_size)
-        scale = (below + above) * (1.0 / below + 1.0 / above) ** (1.0 / 3.0)
-        mean = math.sqrt(((below + above) ** 2 + TRACY_WIDOM_MEAN * scale) / hidden_size)
-        spread = scale * math.sqrt(TRACY_WIDOM_VARIANCE) / hidden_size
-        return self.gain * mean, self.gain * spread / (2.0 * mean)
+        mean, spread = largest_singular_value(hidden_size)
+        return self.gain * mean, self.gain * spread
 
     def log_power_norm(self, lag: int) -> float:
         r"""ln of the limit of ‖W^l‖: :math:`g^l \sqrt{(l+1)^{l+1}/l^l}` for Gaussian W.
@@ -174,6 +162,24 @@ class MeanField:
         """
         edge = (lag + 1.0) * math.log(lag + 1.0) - (lag * math.log(lag) if lag > 0 else 0.0)
         return (lag * _ln(self.gain) if lag > 0 else 0.0) + (0.5 * edge if self._gaussian else 0.0)
+
+    def to_summary(self, hidden_size: int, steps: int) -> dict[str, Any]:
+        """Keys of ``summary.json``, for a network of N units run for so many steps."""
+        low, high = self.band(hidden_size, steps)
+        mean, spread = self.sigma_max(hidden_size)
+        settings = ("ensemble", "gain", "input_std", "bias_std")
+        return {
+            **{name: getattr(self, name) for name in (*settings, *QUANTITIES)},
+            "lambda_1_low": low,
+            "lambda_1_high": high,
+            "sigma_max": mean,
+            "sigma_max_spread": spread,
+        }
+
+    def spectrum_frame(self, hidden_size: int) -> pd.DataFrame:
+        """Columns of ``mean_field.csv`` but the recurrence: one exponent a unit, at its share."""
+        p = (np.arange(hidden_size) + 0.5) / hidden_size
+        return frame(index=np.arange(hidden_size), p=p, exponent=self.spectrum(p))
 
     def to_frame(self) -> pd.DataFrame:
         """Table: quantity, value."""
@@ -230,6 +236,23 @@ class MeanField:
             else:
                 high = middle
         return low
+
+
+def largest_singular_value(n: int) -> tuple[float, float]:
+    r"""Mean and standard deviation of σ_max over Gaussian matrices of entries N(0, 1/N).
+
+    With :math:`r = \sqrt{N - 1} + \sqrt N` and :math:`s = r (1/\sqrt{N - 1} + 1/\sqrt N)^{1/3}`,
+    :math:`N \sigma_{\max}^2` is about r² + s times a Tracy-Widom variable. Source: Johnstone
+    (2001), "On the distribution of the largest eigenvalue in principal components analysis", Ann.
+    Statist. 29.
+    """
+    if n == 1:  # half-normal
+        mean = math.sqrt(2.0 / math.pi)
+        return mean, math.sqrt(1.0 - mean**2)
+    below, above = math.sqrt(n - 1), math.sqrt(n)
+    scale = (below + above) * (1.0 / below + 1.0 / above) ** (1.0 / 3.0)
+    mean = math.sqrt(((below + above) ** 2 + TRACY_WIDOM_MEAN * scale) / n)
+    return mean, scale * math.sqrt(TRACY_WIDOM_VARIANCE) / (2.0 * n * mean)
 
 
 def _ln(x: float) -> float:

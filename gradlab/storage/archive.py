@@ -18,9 +18,11 @@ from gradlab.records.gradients import GradientProfile
 from gradlab.records.horizon import PrecisionHorizon
 from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
+from gradlab.records.meanfield import MeanField
 from gradlab.records.provenance import Provenance
 from gradlab.records.regime import Regime
 from gradlab.records.saturation import GateSaturation, SaturationProfile
+from gradlab.records.slopes import SlopeLaw
 from gradlab.records.spectrum import MatrixSpectrum, SpectralSummary
 
 RECORDS: dict[str, type] = {
@@ -35,12 +37,14 @@ RECORDS: dict[str, type] = {
         GradientProfile,
         JacobianProfile,
         MatrixSpectrum,
+        MeanField,
         PrecisionHorizon,
         Provenance,
         RecurrenceDescription,
         RecurrenceDynamics,
         Regime,
         SaturationProfile,
+        SlopeLaw,
         SpectralSummary,
     )
 }
