@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gradlab.analysis.bounds import bound_ladder as bound_ladder
     from gradlab.analysis.ensembles import mean_field_of as mean_field_of
+    from gradlab.analysis.gated_bounds import gamma_gru as gamma_gru
+    from gradlab.analysis.gated_bounds import gamma_lstm as gamma_lstm
     from gradlab.analysis.gates import forget_bias_for_half_life as forget_bias_for_half_life
     from gradlab.analysis.gates import gate_dynamics as gate_dynamics
     from gradlab.analysis.gates import half_life_of_forget_bias as half_life_of_forget_bias
@@ -106,6 +108,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "gradlab.analysis.bounds": ("bound_ladder",),
     "gradlab.analysis.ensembles": ("mean_field_of",),
+    "gradlab.analysis.gated_bounds": ("gamma_gru", "gamma_lstm"),
     "gradlab.analysis.gates": (
         "forget_bias_for_half_life",
         "gate_dynamics",

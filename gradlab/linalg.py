@@ -92,9 +92,18 @@ def rescale(
     return np.asarray(stack * np.ldexp(1.0, -exponent)[..., None, None]), exponent
 
 
+def norms_of(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:
+    """Spectral norms of unrelated matrices of any scale; 0 for zero matrices."""
+    scaled, exponent = rescale(stack)
+    width = stack.shape[-1]
+    start = np.full((len(stack), width), 1.0 / np.sqrt(width))
+    with np.errstate(over="ignore"):  # a norm beyond float64 is inf
+        return np.asarray(np.ldexp(spectral_norms(scaled, start)[0], exponent))
+
+
 def spectral_norms(
-    stack: Float[Array, "count n n"], start: Float[Array, "count n"]
-) -> tuple[Float[Array, " count"], Float[Array, "count n"]]:
+    stack: Float[Array, "count n m"], start: Float[Array, "count m"]
+) -> tuple[Float[Array, " count"], Float[Array, "count m"]]:
     r"""Largest singular values of many matrices, each certified.
 
     Parameters
@@ -141,8 +150,8 @@ def spectral_norms(
 
 
 def _power_step(
-    P: Float[Array, "count n n"], w: Float[Array, "count n"], frobenius: Float[Array, " count"]
-) -> tuple[Float[Array, " count"], Float[Array, "count n"], Float[Array, " count"]]:
+    P: Float[Array, "count n m"], w: Float[Array, "count m"], frobenius: Float[Array, " count"]
+) -> tuple[Float[Array, " count"], Float[Array, "count m"], Float[Array, " count"]]:
     """Norm, next right vector and proven relative error of the squared norm.
 
     The error is inf where nothing is proven, and nan where further steps would prove nothing: the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -40,6 +40,20 @@ class LinearStep(Protocol):
         """ln |det J|, nats; -inf where J is singular."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Majorant:
+    """Small matrices without negative entries that bound the blocks of every step's Jacobian.
+
+    Entry (a, b) is at least the norm of block (a, b); such matrices multiply like the Jacobians, so
+    that the norm of their product, times ``exp(log_factor)``, bounds that of the long-term
+    Jacobian.
+    """
+
+    matrices: Float[Array, "time batch blocks blocks"]
+    log_factor: float = 0.0  # ln of what it costs to return from another norm to the spectral one
+    constant: bool = False  # meant as one matrix for a whole stretch: the largest of its steps
+
+
 class Linearization(Sequence[LinearStep]):
     """The T linear steps along a trajectory; step j leads to time t = j + 1."""
 
@@ -49,6 +63,16 @@ class Linearization(Sequence[LinearStep]):
 
         Empty for cells whose Jacobian has no scalar factors.
         """
+        return {}
+
+    @property
+    def majorants(self) -> Mapping[str, Callable[[], Majorant]]:
+        """Makers of proven bounds by blocks of the Jacobian, by the rung's name, loosest first."""
+        return {}
+
+    @property
+    def absent_bounds(self) -> Mapping[str, str]:
+        """Reasons why a rung that one might expect is not there, by its name."""
         return {}
 
     def recurrent_terms(

@@ -13,6 +13,8 @@ from gradlab.cells.initializers import input_weights, recurrent_weights
 from gradlab.errors import SettingError, ShapeError, unknown_name
 
 DTYPES = ("float64", "float32")
+# Why the textbook's rung is absent.
+NO_GAMMA = "a step of gated cells is no slope times one matrix, so that no single norm bounds it"
 
 
 def require_choice(kind: str, value: str | None, choices: Sequence[str | None]) -> None:

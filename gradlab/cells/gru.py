@@ -37,6 +37,13 @@ from gradlab.cells.gru_after import AfterFunctions, after_backward, after_unroll
 from gradlab.cells.layer import GatedLayer
 from gradlab.cells.linear_steps import LinearSteps
 from gradlab.cells.reset import ResetFactors, ResetStep, ResetWeights, reset_backward
+from gradlab.cells.row_bounds import (
+    Reach,
+    candidate_rows_after,
+    candidate_rows_before,
+    row_bounded_steps,
+    row_bounds,
+)
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
 
@@ -231,8 +238,9 @@ class GRUCell(GatedLayer):
         W_x, W_h = self.W_x.astype(np.float64), self.W_h.astype(np.float64)
         if self.reset == "before":
             weights, mixed = ResetWeights(W_x=W_x, W_h=W_h), self._before(z, h[:-1])
-            return LinearSteps(
-                trajectory.steps,
+            return row_bounded_steps(
+                self,
+                trajectory,
                 lambda j: ResetStep(weights=weights, factors=mixed.at(j), before=h[j]),
             )
         own = self._after.factors(z, h[:-1])
@@ -248,7 +256,7 @@ class GRUCell(GatedLayer):
                 before=h[j],
             )
 
-        return LinearSteps(trajectory.steps, at)
+        return row_bounded_steps(self, trajectory, at)
 
     def whole_backward(
         self, trajectory: Trajectory, upstream: Float[Array, "time batch n"]
@@ -271,6 +279,16 @@ class GRUCell(GatedLayer):
     def carry(self, trajectory: Trajectory) -> Mapping[str, Float[Array, "time batch n"]]:
         """z, or 1 - z where z overwrites."""
         return {"z": self._kept(self.gate.function(self._parts(trajectory.z)[1]))}
+
+    def row_bounds(self, reach: Reach) -> Float[Array, "*lead n"]:
+        """ψ of `gradlab.cells.row_bounds`, one value a unit, while no |h| exceeds the reach."""
+        U_r, U_z, U_n = row_blocks(self.W_h.astype(np.float64), GATES).values()
+        b_n = np.asarray(self.b_h)[2 * self.hidden_size :].astype(np.float64)
+        if self.reset == "after":
+            beta = candidate_rows_after(U_r, U_n, b_n, reach)
+        else:
+            beta = candidate_rows_before(U_r, U_n, reach)
+        return row_bounds(U_z, beta, self.phi, reach)
 
     def recurrent_matrices(self) -> Mapping[str, Float[Array, "_ _"]]:
         """Blocks of W_h by gate, and the whole as ``stack``."""

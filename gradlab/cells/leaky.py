@@ -22,6 +22,9 @@ from gradlab.linalg import log, spectral_norm
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
 
+# Slopes at which a norm is taken; between them chords bound it.
+NODES = 33
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LeakyCell(Layer):
@@ -135,8 +138,10 @@ class LeakyCell(Layer):
     def linearize(self, trajectory: Trajectory) -> LinearSteps:
         r"""Jacobians :math:`(1 - a) I + a\,\mathrm{diag}(\varphi'(z_t)) W_{hh}`.
 
-        Rungs: ``gamma``, :math:`(1 - a) + a \gamma_a \gamma_w`, and ``saturation``,
-        :math:`(1 - a) + a \lVert D_t \rVert \gamma_w`: by the triangle inequality.
+        Rungs: with slopes between m - d and m + d,
+        :math:`\lVert (1 - a) I + a m W_{hh} \rVert + a d \gamma_w`; ``gamma`` from the extreme
+        slopes of φ, ``saturation`` from those of the step. Never above
+        :math:`(1 - a) + a \gamma_a \gamma_w`; proof: docs/theory.md, "Leaky units".
         """
         slopes = self.phi.derivative(trajectory.z.astype(np.float64))
         alpha = self.leak * slopes[:, :, None]
@@ -149,7 +154,7 @@ class LeakyCell(Layer):
                 W_x=W_x, W_h=W_h, carry=kept, alpha=alpha[j], alpha_x=alpha[j], before=h[j]
             )
 
-        return LinearSteps(trajectory.steps, at, self._log_bounds(np.abs(slopes).max(axis=2)))
+        return LinearSteps(trajectory.steps, at, log_bound_factors=lambda: self._log_bounds(slopes))
 
     def whole_backward(
         self, trajectory: Trajectory, upstream: Float[Array, "time batch n"]
@@ -190,12 +195,28 @@ class LeakyCell(Layer):
         """γ_w = σ_max(W_hh) and γ_a = sup |φ'|."""
         return spectral_norm(self.W_hh), self.phi.sup_derivative
 
-    def _log_bounds(self, largest: Float[Array, "time batch"]) -> dict[str, Array]:
-        gamma_w, gamma_a = self.gamma_factors()
-        kept = 1.0 - self.leak
-        saturation = log(kept + self.leak * largest * gamma_w)
-        constant = np.full(largest.shape, log(np.asarray(kept + self.leak * gamma_a * gamma_w)))
-        return {"gamma": constant, "saturation": saturation}
+    def _log_bounds(self, slopes: Float[Array, "time batch n"]) -> dict[str, Array]:
+        """Bounds on every step whose slopes lie between those of φ, and between its own."""
+        phi, gamma_w = self.phi, spectral_norm(self.W_hh)
+        # The norm of (1 - a) I + a m W is convex in m: chords between nodes lie above it.
+        nodes = np.unique(np.linspace(phi.inf_derivative, phi.sup_derivative, NODES))
+        heights = [self._norm_at(float(node)) for node in nodes]
+
+        def log_bound(low: Array, high: Array) -> Array:
+            middle = np.interp(0.5 * (low + high), nodes, heights)
+            return log(middle + self.leak * 0.5 * (high - low) * gamma_w)
+
+        ends = np.array([phi.inf_derivative]), np.array([phi.sup_derivative])
+        constant = np.full(slopes.shape[:2], log_bound(*ends)[0])
+        return {
+            "gamma": constant,
+            "saturation": log_bound(slopes.min(axis=2), slopes.max(axis=2)),
+        }
+
+    def _norm_at(self, slope: float) -> float:
+        """Norm of the Jacobian where all slopes are equal."""
+        W = self.W_hh.astype(np.float64)
+        return spectral_norm(self.leak * slope * W + (1.0 - self.leak) * np.eye(self.hidden_size))
 
     def _sweep(self, trajectory: Trajectory, upstream: Array) -> tuple[Array, Array]:
         """Derivatives of L by the pre-activations and by the states."""

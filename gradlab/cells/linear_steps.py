@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol, SupportsIndex, overload
 
 from jaxtyping import Float
 
 from gradlab.arrays import Array
-from gradlab.cells.base import Linearization, LinearStep
+from gradlab.cells.base import Linearization, LinearStep, Majorant
 
 Term = tuple[Float[Array, "batch rows m"], Float[Array, "batch columns"]]
 
@@ -30,18 +31,25 @@ class LinearSteps(Linearization):
     at
         Makes the step of an index, leading to time index + 1.
     log_bound_factors
-        Logarithms of proven one-step bounds by the rung's name, loosest first; none if None.
+        Makes what `Linearization` has under this name, when it is first asked for; nothing if None.
+    majorants, absent_bounds
+        As in `Linearization`.
     """
 
     def __init__(
         self,
         length: int,
         at: Callable[[int], TermStep],
-        log_bound_factors: Mapping[str, Float[Array, "time batch"]] | None = None,
+        *,
+        log_bound_factors: Callable[[], Mapping[str, Array]] | None = None,
+        majorants: Mapping[str, Callable[[], Majorant]] | None = None,
+        absent_bounds: Mapping[str, str] | None = None,
     ) -> None:
         self.length = length
         self.at = at
-        self._log_bound_factors = dict(log_bound_factors or {})
+        self._make_factors = log_bound_factors or dict
+        self._majorants = dict(majorants or {})
+        self._absent_bounds = dict(absent_bounds or {})
 
     def __len__(self) -> int:
         """T."""
@@ -57,10 +65,20 @@ class LinearSteps(Linearization):
             return [self.at(i) for i in range(*index.indices(self.length))]
         return self.at(range(self.length)[index])
 
-    @property
+    @cached_property
     def log_bound_factors(self) -> Mapping[str, Float[Array, "time batch"]]:
         """Logarithms of the one-step bounds; nats."""
-        return self._log_bound_factors
+        return self._make_factors()
+
+    @property
+    def majorants(self) -> Mapping[str, Callable[[], Majorant]]:
+        """Makers of proven bounds by blocks of the Jacobian."""
+        return self._majorants
+
+    @property
+    def absent_bounds(self) -> Mapping[str, str]:
+        """Reasons why rungs are missing."""
+        return self._absent_bounds
 
     def recurrent_terms(self, step: int, U: Float[Array, "batch n m"]) -> Sequence[Term]:
         """Rank-one terms of the gradient of the recurrent weights that one step adds."""

@@ -20,6 +20,7 @@ from gradlab.arrays import Array
 from gradlab.cells.activations import clipped
 from gradlab.cells.base import Nonlinearity
 from gradlab.cells.gates import (
+    NO_GAMMA,
     blocks,
     chrono_bias,
     driven,
@@ -36,6 +37,7 @@ from gradlab.cells.linear_steps import LinearSteps
 from gradlab.cells.lstm_backward import lstm_backward
 from gradlab.cells.lstm_factors import LSTMFunctions
 from gradlab.cells.lstm_forward import lstm_unroll
+from gradlab.cells.lstm_majorants import lstm_rungs, unbounded_part
 from gradlab.cells.lstm_steps import LSTMStep, LSTMWeights
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
@@ -251,7 +253,9 @@ class LSTMCell(GatedLayer):
         weights = LSTMWeights(
             W_x=self.W_x.astype(np.float64), W_h=self.W_h.astype(np.float64), W_hr=W_hr
         )
-        factors = self.functions.factors(trajectory.z.astype(np.float64), c[:-1], c[1:])
+        functions = self.functions
+        factors = functions.factors(trajectory.z.astype(np.float64), c[:-1], c[1:])
+        unbounded = unbounded_part(functions)
 
         def at(j: int) -> LSTMStep:
             return LSTMStep(
@@ -262,7 +266,18 @@ class LSTMCell(GatedLayer):
                 before=h[j],
             )
 
-        return LinearSteps(trajectory.steps, at)
+        return LinearSteps(
+            trajectory.steps,
+            at,
+            majorants=lstm_rungs(
+                weights=weights,
+                functions=functions,
+                factors=factors,
+                steps=lambda: map(at, range(trajectory.steps)),
+                cell=c[:-1],
+            ),
+            absent_bounds={"gamma": NO_GAMMA} | ({"lstm_weights": unbounded} if unbounded else {}),
+        )
 
     def whole_backward(
         self, trajectory: Trajectory, upstream: Float[Array, "time batch state"]

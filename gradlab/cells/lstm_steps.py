@@ -72,7 +72,7 @@ class LSTMStep:
         """Dense J, from A and Q."""
         batch, _, n = self.alpha.shape
         hidden = self.weights.W_h.shape[1]
-        A, Q = self._A(), self._Q()
+        A, Q = self.A(), self.Q()
         J = np.empty((batch, hidden + n, hidden + n))
         J[:, :hidden, :hidden] = self.weights.release(Q + self.S[:, :, None] * A)
         carried = np.zeros((batch, n, n))
@@ -83,6 +83,16 @@ class LSTMStep:
         J[:, hidden + np.arange(n), hidden + np.arange(n)] = self.F
         return J
 
+    def A(self) -> Float[Array, "batch n hidden"]:  # noqa: N802  the letter of the derivation
+        """dc'/dh."""
+        n = self.F.shape[1]
+        U = self.weights.W_h
+        return np.asarray(sum(self.alpha[:, g, :, None] * U[g * n : (g + 1) * n] for g in range(3)))
+
+    def Q(self) -> Float[Array, "batch n hidden"]:  # noqa: N802
+        """dm/dh at a fixed new cell state."""
+        return np.asarray(self.alpha[:, 3, :, None] * self.weights.W_h[3 * self.F.shape[1] :])
+
     def log_abs_det(self) -> Float[Array, " batch"]:
         """ln |det J| = sum of ln F + ln |det RQ|, by the factorization of J."""
         kept = log(np.abs(self.F)).sum(axis=1)
@@ -90,7 +100,7 @@ class LSTMStep:
             sign, log_det = np.linalg.slogdet(self.weights.W_h[3 * self.F.shape[1] :])
             own = log(np.abs(self.alpha[:, 3])).sum(axis=1) + (log_det if sign else -np.inf)
             return np.asarray(kept + own)
-        return np.asarray(kept + np.linalg.slogdet(self.weights.release(self._Q()))[1])
+        return np.asarray(kept + np.linalg.slogdet(self.weights.release(self.Q()))[1])
 
     def pull(
         self, U: Float[Array, "batch state m"]
@@ -122,11 +132,3 @@ class LSTMStep:
             dc_next += self.F[:, :, None] * dc
         dm = scaled[:, 3] + self.S[:, :, None] * dc_next
         return np.concatenate([self.weights.release(dm), dc_next], axis=1)
-
-    def _A(self) -> Float[Array, "batch n hidden"]:  # noqa: N802  the letter of the derivation
-        n = self.F.shape[1]
-        U = self.weights.W_h
-        return np.asarray(sum(self.alpha[:, g, :, None] * U[g * n : (g + 1) * n] for g in range(3)))
-
-    def _Q(self) -> Float[Array, "batch n hidden"]:  # noqa: N802
-        return np.asarray(self.alpha[:, 3, :, None] * self.weights.W_h[3 * self.F.shape[1] :])

@@ -32,6 +32,12 @@ from gradlab.cells.gates import (
 from gradlab.cells.layer import GatedLayer
 from gradlab.cells.linear_steps import LinearSteps
 from gradlab.cells.reset import ResetFactors, ResetStep, ResetWeights, reset_backward
+from gradlab.cells.row_bounds import (
+    Reach,
+    candidate_rows_before,
+    row_bounded_steps,
+    row_bounds,
+)
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
 
@@ -163,8 +169,8 @@ class MinimalGatedCell(GatedLayer):
         z, h = trajectory.z.astype(np.float64), trajectory.states.astype(np.float64)
         weights = ResetWeights(W_x=self.W_x.astype(np.float64), W_h=self.W_h.astype(np.float64))
         own = self._factors(z, h[:-1])
-        return LinearSteps(
-            trajectory.steps, lambda j: ResetStep(weights=weights, factors=own.at(j), before=h[j])
+        return row_bounded_steps(
+            self, trajectory, lambda j: ResetStep(weights=weights, factors=own.at(j), before=h[j])
         )
 
     def whole_backward(
@@ -185,6 +191,11 @@ class MinimalGatedCell(GatedLayer):
     def carry(self, trajectory: Trajectory) -> Mapping[str, Float[Array, "time batch n"]]:
         """1 - f."""
         return {"f": 1.0 - self.gate.function(blocks(trajectory.z, 2)[0])}
+
+    def row_bounds(self, reach: Reach) -> Float[Array, "*lead n"]:
+        """ψ of `gradlab.cells.row_bounds`, one value a unit, while no |h| exceeds the reach."""
+        U_f, U_n = row_blocks(self.W_h.astype(np.float64), GATES).values()
+        return row_bounds(U_f, candidate_rows_before(U_f, U_n, reach), self.phi, reach)
 
     def recurrent_matrices(self) -> Mapping[str, Float[Array, "_ _"]]:
         """Blocks of W_h of f and n, and the whole as ``stack``."""

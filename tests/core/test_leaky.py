@@ -47,8 +47,9 @@ def test_the_leak_decides_together_with_the_weight(W: float, factor: float) -> N
     assert dynamics.regime.rate == pytest.approx(math.log(factor), rel=1e-12)
     assert dynamics.spectrum.spectral_radius == pytest.approx(factor, rel=1e-12)
     assert dynamics.spectrum.gates["W_hh"].spectral_radius == pytest.approx(1.5, rel=1e-12)
+    # The slope of the identity is 1 everywhere: the bound knows the sign of W, and is attained.
     gamma = dynamics.last_ladder.rungs["gamma"]
-    np.testing.assert_allclose(gamma, np.arange(1, 41) * math.log(1.15), rtol=1e-12)
+    np.testing.assert_allclose(gamma, np.arange(1, 41) * math.log(factor), rtol=1e-12)
 
 
 @pytest.mark.parametrize("leak", [0.1, 0.7, 1.0])
@@ -139,3 +140,23 @@ def test_a_leak_outside_its_range_is_refused(leak: float) -> None:
 def test_weights_that_do_not_fit_are_refused_by_name() -> None:
     with pytest.raises(gl.ShapeError, match=r"W_xh has shape \(3, 1\): expected \(2, any\)"):
         unchecked(gl.LeakyCell, W_hh=np.eye(2), W_xh=np.ones((3, 1)))
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_the_leak_is_bounded_more_tightly_than_by_the_triangle_inequality(activation: str) -> None:
+    """-I is turned by the leak: (1 - a) + a γ_a γ_w forgets its sign."""
+    phi, W = gl.activation(activation), -np.eye(3)
+    cell = gl.LeakyCell(W_hh=W, W_xh=np.ones((3, 1)), activation=activation, leak=0.5)
+    rng = np.random.default_rng(5)
+    rungs = gl.bound_ladder(cell, gl.rollout(cell, rng.standard_normal((1, 1, 1)))).rungs
+    loose = math.log(0.5 + 0.5 * phi.sup_derivative)
+    # |1 - a - a φ'| is convex in φ', and its extremes are those of the slope.
+    tight = max(abs(0.5 - 0.5 * slope) for slope in (phi.inf_derivative, phi.sup_derivative))
+    middle = 0.5 * (phi.inf_derivative + phi.sup_derivative)
+    width = phi.sup_derivative - phi.inf_derivative
+    assert rungs["gamma"][0] < loose - 0.01
+    if tight > 0.0:
+        assert rungs["gamma"][0] >= math.log(tight) - 1e-12
+    assert rungs["gamma"][0] == pytest.approx(
+        math.log(abs(0.5 - 0.5 * middle) + 0.25 * width) if width else -math.inf, rel=1e-12
+    )
