@@ -14,7 +14,8 @@ from jaxtyping import Float
 
 from gradlab.analysis.majorants import growth
 from gradlab.arrays import Array
-from gradlab.cells.activations import Activation, activation, largest
+from gradlab.cells.activations import activation
+from gradlab.cells.elementwise import Activation
 from gradlab.cells.gates import blocks, row_blocks
 from gradlab.cells.gru import GRUCell
 from gradlab.cells.lstm import LSTMCell
@@ -106,7 +107,7 @@ def gamma_gru(
     Derivation: docs/theory.md, "Bounds for gated cells".
     """
     X = math.inf if input_bound is None else _checked(input_bound)
-    reach = max(1.0, largest(cell.phi))
+    reach = max(1.0, cell.phi.sup_value)
     limits = {"x": X, "h": reach}
     reason = absent_rows(cell.recurrent_activation, cell.phi)
     if reason is not None:
@@ -140,11 +141,11 @@ def _lstm_ranges(cell: LSTMCell, X: float) -> tuple[LSTMRanges | None, float, st
     """Ranges for ever, the limit of the output, and why there are none."""
     own = cell.functions
     for part, phi in {"gates": own.gate, "candidate": own.candidate}.items():
-        if phi.inf_derivative < 0.0:
+        if not phi.rises:
             return None, math.inf, f"the {part} ({phi.name}) rise and fall: no range is derived"
     if not (own.squash.bounded and own.gate.bounded):
         return None, math.inf, "gates or output can grow without limit: no range is derived"
-    reach = largest(own.gate) * largest(own.squash)
+    reach = own.gate.sup_value * own.squash.sup_value
     if cell.W_hr is not None:
         reach *= float(np.abs(cell.W_hr).sum(axis=1).max())
     c = 0.0
@@ -192,8 +193,8 @@ def _kept_cell(written: float, forgotten: float, candidate: float, convex: bool)
 
 def _largest_within(phi: Activation, limit: float) -> float:
     """sup |φ| over arguments within the limit; over all where φ rises and falls."""
-    if phi.inf_derivative < 0.0:
-        return largest(phi)
+    if not phi.rises:
+        return phi.sup_value
     return _Interval(low=-limit, high=limit).largest(phi)
 
 

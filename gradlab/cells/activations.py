@@ -180,11 +180,6 @@ def activation(name: str) -> Activation:
     return found
 
 
-def largest(phi: Activation) -> float:
-    """Supremum of |φ|, which may be inf."""
-    return max(abs(phi.low), abs(phi.high))
-
-
 @lru_cache(maxsize=64)
 def clipped(name: str, limit: float | int | None) -> Activation:
     """Activation whose argument is clipped to ± limit first; the plain one if None.

@@ -39,6 +39,16 @@ class Activation:
         """Whether outputs lie between two finite values, so that they can saturate."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
+    @property
+    def sup_value(self) -> float:
+        """Supremum of |phi|, which may be inf."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def rises(self) -> bool:
+        """Whether phi never falls, so that its values at the ends of an interval bound it."""
+        return self.inf_derivative >= 0.0 and not self.name.startswith("thresholded_relu")
+
     def value_and_slope(
         self, z: Float[Array, "*shape"]
     ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:

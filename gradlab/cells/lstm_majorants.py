@@ -15,7 +15,6 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
-from gradlab.cells.activations import largest
 from gradlab.cells.base import Majorant
 from gradlab.cells.gates import row_blocks
 from gradlab.cells.lstm_factors import LSTMFactors, LSTMFunctions
@@ -63,7 +62,7 @@ class LSTMRanges:
     def unlimited(cls, functions: LSTMFunctions, cell: float | Float[Array, "*lead"]) -> LSTMRanges:
         """Ranges that hold for all weights and inputs; inf where an activation is unbounded."""
         gate = functions.gate
-        opened, turned = largest(gate), max(abs(1.0 - gate.low), abs(1.0 - gate.high))
+        opened, turned = gate.sup_value, max(abs(1.0 - gate.low), abs(1.0 - gate.high))
         return cls(
             i=turned if functions.coupled == "input" else opened,
             f=turned if functions.coupled == "forget" else opened,
@@ -71,8 +70,8 @@ class LSTMRanges:
             slope_i=gate.sup_derivative,
             slope_f=gate.sup_derivative,
             slope_o=gate.sup_derivative,
-            candidate=largest(functions.candidate),
-            squash=largest(functions.squash),
+            candidate=functions.candidate.sup_value,
+            squash=functions.squash.sup_value,
             cell=cell,
         )
 

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
-from gradlab.cells.activations import Activation, largest
 from gradlab.cells.base import Majorant
+from gradlab.cells.elementwise import Activation
 from gradlab.cells.gates import NO_GAMMA
 from gradlab.cells.linear_steps import LinearSteps, TermStep
 from gradlab.records.trajectory import Trajectory
@@ -63,7 +63,7 @@ def row_majorant(cell: MixingCell, trajectory: Trajectory) -> Majorant:
     """Largest row sums of every step; from the ∞-norm to the spectral one it costs √N."""
     (kept,) = cell.carry(trajectory).values()
     seen = np.abs(trajectory.states).max(axis=(0, 2)).astype(np.float64)
-    psi = cell.row_bounds(np.maximum(seen, largest(cell.phi)))
+    psi = cell.row_bounds(np.maximum(seen, cell.phi.sup_value))
     rows = mixed_rows(kept.astype(np.float64), psi)
     return Majorant(matrices=rows[:, :, None, None], log_factor=0.5 * float(np.log(psi.shape[-1])))
 
@@ -128,7 +128,7 @@ def row_bounds(
     u = _row_sums(U_z)
     if not candidate.name.startswith("tanh"):
         return np.asarray(
-            u * (_lifted(reach) + largest(candidate)) + candidate.sup_derivative * beta
+            u * (_lifted(reach) + candidate.sup_value) + candidate.sup_derivative * beta
         )
     # The largest of u x + beta (1 - x²) over x = |n| in [0, 1].
     inside = u <= 2.0 * beta
