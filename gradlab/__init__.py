@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from gradlab.cells.vanilla import VanillaCell as VanillaCell
     from gradlab.checkpoints import load as load
     from gradlab.checkpoints.from_flax import from_flax as from_flax
+    from gradlab.checkpoints.listing import list_tensors as list_tensors
+    from gradlab.checkpoints.listing import propose_mapping as propose_mapping
     from gradlab.comparison import compare as compare
     from gradlab.comparison import compare_cells as compare_cells
     from gradlab.dynamics import analyze as analyze
@@ -133,6 +135,7 @@ _ROOMS = {
     "gradlab.cells.vanilla": ("VanillaCell",),
     "gradlab.checkpoints": ("load",),
     "gradlab.checkpoints.from_flax": ("from_flax",),
+    "gradlab.checkpoints.listing": ("list_tensors", "propose_mapping"),
     "gradlab.comparison": ("compare", "compare_cells"),
     "gradlab.dynamics": ("analyze", "inspect"),
     "gradlab.engine.bptt": ("bptt",),

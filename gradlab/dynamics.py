@@ -175,6 +175,7 @@ def inspect(network: Network | Cell) -> dict[str, Any]:
     for entry in whole.recurrences:
         described = _describe(entry)
         facts = {name: getattr(described, name) for name in described.__slots__}
+        facts |= {"tensors": entry.tensors, "stored_dtype": entry.stored_dtype or None}
         entries.append(facts | spectrum_summary(spectral_summary(entry.cell)))
     document: dict[str, Any] = strict_json(
         {

@@ -82,11 +82,25 @@ class LossOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasureOptions:
-    """What is measured, and how."""
+class ReadingOptions:
+    """How a model file is read: what it does not say; None where the library's default holds."""
 
     nonlinearity: network.NonlinearityOption = None
+    recurrent_activation: network.RecurrentActivationOption = None
+    keras_version: network.KerasVersionOption = None
+    map: network.MapOption = None
     max_bytes: network.MaxBytesOption = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What was given, as arguments of `gl.load`."""
+        values = {entry.name: getattr(self, entry.name) for entry in _fields(ReadingOptions)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions(ReadingOptions):
+    """What is measured, and how."""
+
     anchors: measurement.AnchorsOption = "auto"
     max_lag: measurement.MaxLagOption = None
     threshold: measurement.ThresholdOption = 0.97

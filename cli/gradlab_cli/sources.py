@@ -17,7 +17,6 @@ from gradlab_cli.groups import (
     RandomOptions,
     SequenceOptions,
     given,
-    limit,
     option_name,
 )
 from gradlab_cli.objective import objective, refuse_targets
@@ -127,8 +126,7 @@ def anchors(text: str) -> str | int | list[int]:
 def _random_subject(
     random: RandomOptions, sequence: SequenceOptions, options: MeasureOptions
 ) -> Subject:
-    refuse(_nonlinearity(options), "belongs to a model file; a random network has --activation")
-    _refuse_limit(options)
+    _refuse_reading(options, "belongs to a model file; a random network has --activation")
     _refuse_idle(random)
     network_rng, input_rng = generators(options.seed)
     features = random.input_size or INPUT_SIZE
@@ -149,8 +147,7 @@ def _refuse_idle(random: RandomOptions) -> None:
 
 
 def _scenario_subject(name: str, sequence: SequenceOptions, options: MeasureOptions) -> Subject:
-    refuse(_nonlinearity(options), "belongs to a model file; a scenario has its own activation")
-    _refuse_limit(options)
+    _refuse_reading(options, "belongs to a model file; a scenario has its own activation")
     scenario = gl.scenario(name, seed=options.seed)
     cell = replace(scenario.cell, dtype=options.dtype)
     sequences = scenario.sequences
@@ -162,10 +159,9 @@ def _scenario_subject(name: str, sequence: SequenceOptions, options: MeasureOpti
 def _model_subject(path: Path, sequence: SequenceOptions, options: MeasureOptions) -> Subject:
     network = load(
         path,
-        nonlinearity=options.nonlinearity,
         batch_first=sequence.batch_first,
         dtype=options.dtype,
-        **limit(options.max_bytes),
+        **options.arguments(),
     )
     features = network.recurrences[0].cell.input_size
     sequences = input_sequences(sequence, features, generators(options.seed)[1])
@@ -237,12 +233,11 @@ def generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
     return weights, inputs
 
 
-def _nonlinearity(options: MeasureOptions) -> dict[str, Any]:
-    return {name: value for name, value in given(options).items() if name == "nonlinearity"}
-
-
-def _refuse_limit(options: MeasureOptions) -> None:
-    refuse(limit(options.max_bytes), "belongs to a model file, and there is none")
+def _refuse_reading(options: MeasureOptions, about_activation: str) -> None:
+    """Refuse what says how a model file is read, where there is none."""
+    given_options = options.arguments()
+    refuse({k: v for k, v in given_options.items() if k == "nonlinearity"}, about_activation)
+    refuse(given_options, "belongs to a model file, and there is none")
 
 
 def _among(options: InputOptions, names: tuple[str, ...]) -> dict[str, Any]:

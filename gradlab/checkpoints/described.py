@@ -17,13 +17,17 @@ from gradlab.cells.kinds import CELLS
 from gradlab.cells.stack import Network, Recurrence
 from gradlab.checkpoints.archive import Tensors, require_size, spoken
 from gradlab.checkpoints.findings import Findings, Unsaid
-from gradlab.checkpoints.layers import StoredLayer
+from gradlab.checkpoints.layers import (
+    NOT_SETTINGS,
+    StoredLayer,
+    constructor_arguments,
+    foreign_settings,
+)
 from gradlab.errors import ModelFileError, SettingError
 
 DESCRIPTION = "gradlab.json"
 SCHEMA = 1
 MAX_DESCRIPTION = 1 << 20
-NOT_SETTINGS = {"kind", "dtype"}
 
 
 def described(network: Network) -> dict[str, Array]:
@@ -126,7 +130,8 @@ def _layer(entry: Any, tensors: Tensors) -> StoredLayer:
     try:
         kind, weights = entry["cell"], dict(entry["weights"])
         missing = [key for key in weights.values() if key not in tensors]
-        foreign = _foreign(kind, entry["settings"]) | {*weights} - _arguments(kind).keys()
+        foreign = foreign_settings(kind, entry["settings"])
+        foreign |= {*weights} - constructor_arguments(kind).keys()
         if missing or foreign or not _names(entry):
             raise KeyError(*missing, *foreign)
         return StoredLayer(
@@ -144,27 +149,6 @@ def _layer(entry: Any, tensors: Tensors) -> StoredLayer:
             f"{DESCRIPTION} does not fit the file ({spoken(str(error))}): expected what gradlab's "
             "export writes; export again"
         ) from error
-
-
-def _arguments(kind: str) -> dict[str, str]:
-    """What the constructor of a cell takes, with the types as they are spelled."""
-    return {
-        field.name: str(field.type)
-        for field in fields(CELLS[kind])
-        if field.init and field.name not in NOT_SETTINGS
-    }
-
-
-def _foreign(kind: str, settings: Mapping[str, Any]) -> set[str]:
-    """Settings that the cell does not have, or not of that type."""
-    types = _arguments(kind)
-    return {
-        name
-        for name, value in settings.items()
-        if name not in types
-        or not isinstance(value, str | int | float)
-        or isinstance(value, str) is not types[name].startswith("str")
-    }
 
 
 def _names(entry: Mapping[str, Any]) -> bool:

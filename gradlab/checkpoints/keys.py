@@ -10,7 +10,7 @@ from gradlab.checkpoints.archive import spoken
 from gradlab.errors import AmbiguousModelError, ModelFileError
 
 RECURRENT_KEY = re.compile(
-    r"(?P<prefix>.*?)(?P<weight>weight_hh|W_hh|W_h)"
+    r"(?P<prefix>.*?)(?P<weight>weight_hh|w_hh|W_hh|W_h)"
     r"(?P<suffix>(_l(?P<layer>\d{1,6})(?P<reverse>_reverse)?)?)",
     re.ASCII,
 )
@@ -32,6 +32,7 @@ class Spelling:
 
 SPELLINGS = {
     "weight_hh": Spelling("weight_ih", ("bias_ih", "bias_hh"), projection="weight_hr"),
+    "w_hh": Spelling("w_ih", ("b_ih", "b_hh"), projection="w_hr", common=True),
     "W_hh": Spelling("W_xh", ("b_h",), ordered=False),
     "W_h": Spelling("W_x", ("b_x", "b_h"), common=True),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from gradlab.cells.kinds import CELLS
 from gradlab.cells.stack import Recurrence
 from gradlab.checkpoints.archive import spoken
 from gradlab.checkpoints.element_types import real_numbers
+
+NOT_SETTINGS = frozenset({"kind", "dtype"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,3 +99,39 @@ def cast(arrays: Mapping[str, Array], name: str, dtype: str) -> dict[str, Array]
 def stored_dtype(weights: Mapping[str, Array]) -> str:
     """Type of the stored weights; all types where they differ."""
     return ", ".join(dict.fromkeys(str(array.dtype) for array in weights.values()))
+
+
+def constructor_arguments(kind: str) -> dict[str, str]:
+    """What the constructor of a cell takes, weights among it, with its types as they are spelled.
+
+    Parameters
+    ----------
+    kind
+        Spelling of the cell, such as ``lstm``.
+    """
+    return {
+        entry.name: str(entry.type)
+        for entry in fields(CELLS[kind])
+        if entry.init and entry.name not in NOT_SETTINGS
+    }
+
+
+def foreign_settings(kind: str, settings: Mapping[str, Any]) -> set[str]:
+    """Settings from a file that a cell does not have, or that are not of the type it takes.
+
+    Parameters
+    ----------
+    kind
+        Spelling of the cell.
+    settings
+        Values by the name of the argument.
+    """
+    types = constructor_arguments(kind)
+    return {
+        name
+        for name, value in settings.items()
+        if name not in types
+        or isinstance(value, bool)
+        or not isinstance(value, str | int | float)
+        or isinstance(value, str) is not types[name].startswith("str")
+    }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gradlab.cells.activations import ACTIVATIONS
 from gradlab.cells.stack import Network
@@ -13,8 +15,10 @@ from gradlab.cells.vanilla import DTYPES
 from gradlab.checkpoints.archive import MAX_BYTES, Archive, naming, require_limit, spoken
 from gradlab.checkpoints.conventions import find_by_names
 from gradlab.checkpoints.findings import Findings, Unsaid
+from gradlab.checkpoints.mapping import find_mapped, read_mapping
+from gradlab.checkpoints.proposals import proposals, stored_shapes
 from gradlab.checkpoints.recognition import read_archive
-from gradlab.errors import ModelFileError, unknown_name
+from gradlab.errors import AmbiguousModelError, ModelFileError, unknown_name
 
 READ = "RNN, LSTM and GRU layers"
 IDLE = {
@@ -33,9 +37,10 @@ def load(
     keras_version: int | None = None,
     batch_first: bool = False,
     dtype: str = "float64",
+    map: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> Network:
-    """Network of a PyTorch state dict, a safetensors file or a NumPy archive.
+    """Network of a model file of any format that gradlab reads.
 
     Nothing from the file is ever executed, and no framework is imported. Recurrent layers are found
     by the end of their keys, ``weight_hh_l0`` and the like under any prefix, or gradlab's own
@@ -57,6 +62,10 @@ def load(
         how sequences are read, not the weights.
     dtype
         Type the states are computed in, float64 or float32.
+    map
+        What the arrays of a file with names of its own are: a TOML file, or such a document, with
+        a table ``[[recurrence]]`` for each layer (see docs/formats.md); `propose_mapping` writes
+        one to edit. With it, nothing else of the file is read.
     max_bytes
         Largest size that one tensor, or one member of an archive, may declare; what declares more
         is refused before memory is taken for it.
@@ -75,10 +84,12 @@ def load(
         If tensors do not fit each other.
     NonFiniteError
         If a weight is NaN or infinite.
+    AmbiguousModelError
+        If no name tells a recurrent layer, and shapes could: the way to say which is named.
     UnknownNameError
-        If there is no such activation or type.
+        If there is no such activation or type, or the mapping names what is not there.
     SettingError
-        If the limit is not a positive number of bytes.
+        If the limit is not a positive number of bytes, or the mapping is not what it should be.
     """
     unsaid = Unsaid(
         nonlinearity=nonlinearity,
@@ -90,7 +101,10 @@ def load(
     _require_known(unsaid)
     require_limit(max_bytes)
     file = Path(path)
+    mapping = None if map is None else read_mapping(map)
     archive = read_archive(file, max_bytes)
+    if mapping is not None:
+        archive = replace(archive, find=partial(find_mapped, mapping, archive.tensors))
     return network_of(archive, str(file), unsaid)
 
 
@@ -114,7 +128,7 @@ def network_of(archive: Archive, source: str, unsaid: Unsaid) -> Network:
     with naming(Path(source)):
         findings = (archive.find or partial(find_by_names, archive.tensors))(unsaid)
     if not findings.recurrences:
-        raise ModelFileError(f"{source} {_absence(archive, findings)}")
+        raise _absence(archive, findings, source)
     said = (*findings.assumptions, *_idle(findings, unsaid), *_left_out(archive, findings))
     return Network(findings.recurrences, said, source=source)
 
@@ -146,18 +160,26 @@ def _left_out(archive: Archive, findings: Findings) -> list[str]:
     return [*layers, *entries]
 
 
-def _absence(archive: Archive, findings: Findings) -> str:
+def _absence(archive: Archive, findings: Findings, source: str) -> ModelFileError:
     if findings.skipped:
-        return (
-            f"holds no recurrent layer that this version reads ({READ}): "
+        return ModelFileError(
+            f"{source} holds no recurrent layer that this version reads ({READ}): "
             f"{_listed(findings.skipped, '; ')}"
         )
     tensors = list(archive.tensors)
     found = f"tensors {_listed(tensors)}" if tensors else "no tensors"
     refused = f" ({_listed(archive.skipped)})" if archive.skipped else ""
-    return (
-        f"is a {archive.container} with {found}{refused}: expected keys that end in weight_hh_l0, "
-        "weight_hh, W_hh or W_h, with their input weights"
+    told = (
+        f"{source} is a {archive.container} with {found}{refused}: expected keys that end in "
+        "weight_hh_l0, weight_hh, W_hh or W_h, with their input weights"
+    )
+    candidates = proposals(stored_shapes(archive.tensors))
+    if not candidates:
+        return ModelFileError(told)
+    shaped = _listed([f"{entry.recurrent} beside {entry.inputs}" for entry in candidates])
+    return AmbiguousModelError(
+        f"{told}; by their shapes {shaped} could be layers: say what they are with a mapping "
+        "(option map; `gradlab inspect FILE --propose-map` prints one to edit)"
     )
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import gradlab as gl
 from gradlab_cli.console import Console
-from gradlab_cli.groups import MessageOptions, limit
-from gradlab_cli.options.network import MaxBytesOption, ModelArgument, NonlinearityOption
+from gradlab_cli.groups import MessageOptions, ReadingOptions
+from gradlab_cli.options.network import ListOption, ModelArgument, ProposeMapOption
 from gradlab_cli.sources import load
+from gradlab_cli.tensors import refuse_both, show_proposal, show_tensors
 
 COLUMNS = {
     "name": "recurrence",
@@ -29,14 +30,19 @@ GATE_COLUMNS = ("recurrence", "gate", "sigma_max", "spectral radius", "note")
 def inspect(
     model: ModelArgument,
     *,
-    nonlinearity: NonlinearityOption = None,
-    max_bytes: MaxBytesOption = None,
+    reading: ReadingOptions,
+    list_tensors: ListOption = False,
+    propose_map: ProposeMapOption = False,
     messages: MessageOptions,
 ) -> None:
     """List every recurrence in a model file with its norms; nothing is run."""
     console = Console(as_json=messages.json, quiet=messages.quiet)
-    network = load(model, nonlinearity=nonlinearity, **limit(max_bytes))
-    document = gl.inspect(network)
+    if list_tensors or propose_map:
+        refuse_both(list_tensors, propose_map, reading)
+        show = show_tensors if list_tensors else show_proposal
+        show(console, model, reading)
+        return
+    document = gl.inspect(load(model, **reading.arguments()))
     console.document(document)
     console.table(tuple(COLUMNS.values()), [_row(entry) for entry in document["recurrences"]])
     gates = [row for entry in document["recurrences"] for row in _gate_rows(entry)]

@@ -46,6 +46,53 @@ NonlinearityOption = Annotated[
     ),
 ]
 
+RecurrentActivationOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ACTIVATION",
+        help="Activation of the gates in a file of Keras weights that does not store it: sigmoid, "
+        "hard_sigmoid, …",
+        show_default="by the version of Keras, and said so",
+        rich_help_panel=READING,
+    ),
+]
+
+KerasVersionOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="MAJOR",
+        help="Major version of the Keras that wrote a file of weights which does not say it.",
+        show_default="by the file's layout, and said so",
+        rich_help_panel=READING,
+    ),
+]
+
+MapOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="TOML",
+        help="Mapping that says which arrays of a file with names of its own are a recurrent "
+        "layer; `gradlab inspect MODEL --propose-map` prints one to edit.",
+        show_default="by the names of the arrays",
+        rich_help_panel=READING,
+    ),
+]
+
+ListOption = Annotated[
+    bool,
+    typer.Option("--list", help="List every array in the file instead, with shape and type."),
+]
+
+ProposeMapOption = Annotated[
+    bool,
+    typer.Option(
+        "--propose-map",
+        help="Print a mapping (TOML) for the arrays that could be recurrent layers instead; edit "
+        "it and pass it with --map.",
+    ),
+]
+
 MaxBytesOption = Annotated[
     int | None,
     typer.Option(
