@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gradlab.analysis.gradients import gradient_profile as gradient_profile
     from gradlab.analysis.gradients import gradient_profiles as gradient_profiles
     from gradlab.analysis.jacobians import jacobian_profile as jacobian_profile
+    from gradlab.analysis.lyapunov import lyapunov_from_jacobians as lyapunov_from_jacobians
+    from gradlab.analysis.lyapunov import lyapunov_spectrum as lyapunov_spectrum
     from gradlab.analysis.meanfield import critical_gain as critical_gain
     from gradlab.analysis.meanfield import mean_field as mean_field
     from gradlab.analysis.precision import FLOAT_FORMATS as FLOAT_FORMATS
@@ -92,6 +94,7 @@ if TYPE_CHECKING:
     from gradlab.records.dynamics import GradientDynamics as GradientDynamics
     from gradlab.records.gradients import GradientProfile as GradientProfile
     from gradlab.records.jacobians import JacobianProfile as JacobianProfile
+    from gradlab.records.lyapunov import LyapunovSpectrum as LyapunovSpectrum
     from gradlab.records.strict import strict_json as strict_json
     from gradlab.records.trajectory import Trajectory as Trajectory
     from gradlab.storage.comparisons import save_comparison as save_comparison
@@ -119,6 +122,8 @@ _ROOMS = {
     "gradlab.analysis.gradients": ("gradient_profile", "gradient_profiles"),
     "gradlab.analysis.jacobians": ("jacobian_profile",),
     "gradlab.analysis.meanfield": ("critical_gain", "mean_field"),
+    "gradlab.analysis.lyapunov": ("lyapunov_from_jacobians", "lyapunov_spectrum"),
+    "gradlab.analysis.meanfield": ("mean_field",),
     "gradlab.analysis.precision": ("FLOAT_FORMATS", "precision_horizon"),
     "gradlab.analysis.regime": ("regime",),
     "gradlab.analysis.saturation": ("saturation",),
@@ -178,6 +183,7 @@ _ROOMS = {
     "gradlab.records.dynamics": ("GradientDynamics",),
     "gradlab.records.gradients": ("GradientProfile",),
     "gradlab.records.jacobians": ("JacobianProfile",),
+    "gradlab.records.lyapunov": ("LyapunovSpectrum",),
     "gradlab.records.strict": ("strict_json",),
     "gradlab.records.trajectory": ("Trajectory",),
     "gradlab.storage.comparisons": ("save_comparison",),

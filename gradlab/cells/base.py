@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array
@@ -74,6 +75,10 @@ class Linearization(Sequence[LinearStep]):
     def absent_bounds(self) -> Mapping[str, str]:
         """Reasons why a rung that one might expect is not there, by its name."""
         return {}
+
+    def log_abs_det(self) -> Float[Array, "time batch"]:
+        """ln |det J| of every step, nats; -inf where J is singular."""
+        return np.stack([step.log_abs_det() for step in self])
 
     def recurrent_terms(
         self, step: int, U: Float[Array, "batch n m"]

@@ -273,7 +273,9 @@ class VanillaStep:
 
     def apply(self, V: Float[Array, "batch n m"]) -> Float[Array, "batch n m"]:
         """J V."""
-        return np.asarray(self.d[:, :, None] * (self.W_hh @ V))
+        product = np.asarray(self.W_hh @ V)
+        product *= self.d[:, :, None]
+        return product
 
     def apply_transpose(self, U: Float[Array, "batch n m"]) -> Float[Array, "batch n m"]:
         """Jᵀ U."""
@@ -295,8 +297,7 @@ class VanillaStep:
 
     def log_abs_det(self) -> Float[Array, " batch"]:
         """ln |det J| = ln |det W| + sum of ln phi'."""
-        sign, log_det = np.linalg.slogdet(self.W_hh)
-        return np.asarray(log(np.abs(self.d)).sum(axis=1) + (log_det if sign else -np.inf))
+        return log_abs_det(self.W_hh, self.d)
 
 
 class VanillaLinearization(Linearization):
@@ -334,6 +335,10 @@ class VanillaLinearization(Linearization):
             return [self[i] for i in range(*index.indices(len(self)))]
         return VanillaStep(W_hh=self.W_hh, W_xh=self.W_xh, d=self.slopes[index])
 
+    def log_abs_det(self) -> Float[Array, "time batch"]:
+        """ln |det J| of every step; W is factored once."""
+        return log_abs_det(self.W_hh, self.slopes)
+
     def recurrent_terms(
         self, step: int, U: Float[Array, "batch n m"]
     ) -> list[tuple[Float[Array, "batch n m"], Float[Array, "batch n"]]]:
@@ -347,6 +352,12 @@ class VanillaLinearization(Linearization):
         largest = np.abs(self.slopes).max(axis=2)
         constant = np.full(largest.shape, np.log(self.gamma_a) + log_gamma_w)
         return {"gamma": constant, "saturation": log(largest) + log_gamma_w}
+
+
+def log_abs_det(W: Float[Array, "n n"], d: Float[Array, "*steps n"]) -> Float[Array, "*steps"]:
+    """ln |det diag(d) W|, nats; -inf where that is singular."""
+    sign, log_det = np.linalg.slogdet(W)
+    return np.asarray(log(np.abs(d)).sum(axis=-1) + (log_det if sign else -np.inf))
 
 
 def _check_shapes(W_hh: Array, W_xh: Array, b_h: Array) -> None:
