@@ -123,7 +123,6 @@ _ROOMS = {
     "gradlab.analysis.jacobians": ("jacobian_profile",),
     "gradlab.analysis.meanfield": ("critical_gain", "mean_field"),
     "gradlab.analysis.lyapunov": ("lyapunov_from_jacobians", "lyapunov_spectrum"),
-    "gradlab.analysis.meanfield": ("mean_field",),
     "gradlab.analysis.precision": ("FLOAT_FORMATS", "precision_horizon"),
     "gradlab.analysis.regime": ("regime",),
     "gradlab.analysis.saturation": ("saturation",),
