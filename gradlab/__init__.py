@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gradlab.analysis.bounds import bound_ladder as bound_ladder
+    from gradlab.analysis.certificates.collection import certificates as certificates
     from gradlab.analysis.ensembles import mean_field_of as mean_field_of
     from gradlab.analysis.gated_bounds import gamma_gru as gamma_gru
     from gradlab.analysis.gated_bounds import gamma_lstm as gamma_lstm
@@ -89,6 +90,8 @@ if TYPE_CHECKING:
     from gradlab.linalg import spectral_norm as spectral_norm
     from gradlab.linalg import spectral_radius as spectral_radius
     from gradlab.records.backward import Gradients as Gradients
+    from gradlab.records.certificates import Certificate as Certificate
+    from gradlab.records.certificates import Certificates as Certificates
     from gradlab.records.clipping import ClipAudit as ClipAudit
     from gradlab.records.comparison import Comparison as Comparison
     from gradlab.records.dynamics import GradientDynamics as GradientDynamics
@@ -112,6 +115,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "gradlab.analysis.bounds": ("bound_ladder",),
+    "gradlab.analysis.certificates.collection": ("certificates",),
     "gradlab.analysis.ensembles": ("mean_field_of",),
     "gradlab.analysis.gated_bounds": ("gamma_gru", "gamma_lstm"),
     "gradlab.analysis.gates": (
@@ -121,8 +125,8 @@ _ROOMS = {
     ),
     "gradlab.analysis.gradients": ("gradient_profile", "gradient_profiles"),
     "gradlab.analysis.jacobians": ("jacobian_profile",),
-    "gradlab.analysis.meanfield": ("critical_gain", "mean_field"),
     "gradlab.analysis.lyapunov": ("lyapunov_from_jacobians", "lyapunov_spectrum"),
+    "gradlab.analysis.meanfield": ("critical_gain", "mean_field"),
     "gradlab.analysis.precision": ("FLOAT_FORMATS", "precision_horizon"),
     "gradlab.analysis.regime": ("regime",),
     "gradlab.analysis.saturation": ("saturation",),
@@ -177,6 +181,7 @@ _ROOMS = {
     ),
     "gradlab.linalg": ("spectral_norm", "spectral_radius"),
     "gradlab.records.backward": ("Gradients",),
+    "gradlab.records.certificates": ("Certificate", "Certificates"),
     "gradlab.records.clipping": ("ClipAudit",),
     "gradlab.records.comparison": ("Comparison",),
     "gradlab.records.dynamics": ("GradientDynamics",),

@@ -1,0 +1,1 @@
+"""Proofs that hold for every input: one certificate a file."""
