@@ -67,8 +67,8 @@ def named_tensors(root: object) -> Named:
     modules: dict[str, Stub] = {}
     skipped: list[str] = []
     for path, leaf in sorted(found.leaves, key=lambda item: _is_average(item[0])):
-        short = ".".join((*(part for part in path[:-1] if not _is_wrapper(part)), *path[-1:]))
-        name = ".".join(path) if short in tensors else short
+        short = _joined((*(part for part in path[:-1] if not _is_wrapper(part)), *path[-1:]))
+        name = _joined(path) if short in tensors else short
         if name in tensors:
             skipped.append(f"{spoken(name)} skipped (named twice)")
             continue
@@ -197,6 +197,11 @@ def _phrases(found: _Found) -> list[str]:
         place = spoken(".".join(path) or "the object")
         phrases.append(f"{place} skipped ({spoken(stub.name)}{reason})")
     return phrases
+
+
+def _joined(path: Path) -> str:
+    """Name of a way; beside modules that are spelled with slashes, as Haiku does, with one."""
+    return ("/" if any("/" in part for part in path[:-1]) else ".").join(path)
 
 
 def _is_wrapper(part: str) -> bool:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradlab.checkpoints import flax_msgpack, npz, safetensors, torch_legacy, torch_zip, zip_members
+from gradlab.checkpoints import (
+    array_pickle,
+    flax_msgpack,
+    npz,
+    safetensors,
+    torch_legacy,
+    torch_zip,
+    zip_members,
+)
 from gradlab.checkpoints.archive import MAX_BYTES, Archive, first_bytes, reading
 from gradlab.errors import ModelFileError
 
@@ -26,14 +34,13 @@ class Format:
 # In order: the first that recognizes a file reads it. A new format is a module and a line here.
 FORMATS = tuple(
     Format(module.CONTAINER, module.recognizes, module.read)
-    for module in (torch_zip, npz, torch_legacy, safetensors, flax_msgpack)
+    for module in (torch_zip, npz, torch_legacy, array_pickle, safetensors, flax_msgpack)
 )
 
 # Formats that are known and not read, by their first bytes, a zip member or the suffix.
 KNOWN_HEADS = {
     b"\x89HDF\r\n\x1a\n": "an HDF5 file (Keras)",
     b"\x93NUMPY": "a single NumPy array without names",
-    b"\x80": "a plain pickle",
     b"{": "a JSON file",
 }
 KNOWN_MEMBERS = {

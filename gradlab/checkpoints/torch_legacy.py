@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from functools import partial
 from io import BufferedIOBase
@@ -16,6 +17,7 @@ from gradlab.checkpoints.pickled_tree import Leaf, named_tensors
 from gradlab.checkpoints.torch_modules import told_of, torch_archive
 from gradlab.checkpoints.torch_objects import (
     CONSTRUCTORS,
+    HeldStorage,
     Storage,
     elements_of,
     storage_reference,
@@ -27,6 +29,7 @@ MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
 SIGNATURE = b"\x8a\x0a" + MAGIC_NUMBER.to_bytes(10, "little", signed=True)  # LONG1, ten bytes
 COUNT_BYTES = 8
+HEAD_BYTES = 64
 
 
 def recognizes(head: bytes, members: Sequence[str]) -> bool:
@@ -49,19 +52,8 @@ def read(path: Path, max_bytes: int) -> Archive:
     archive
         The pickles are read as data: nothing that they name is imported or called.
     """
-    storages: dict[str, Storage] = {}
-
-    def reference(identifier: object) -> object:
-        found = storage_reference(identifier)
-        if isinstance(found, Storage):
-            storages[found.key] = found
-        return found
-
     with path.open("rb") as stream:
-        _require_known_version(path, [read_pickle(stream, {}) for _ in range(3)])
-        described = read_pickle(stream, CONSTRUCTORS, reference)
-        keys = read_pickle(stream, {})
-        places = _places(stream, keys, storages, path.stat().st_size)
+        described, places = _read_stream(stream, path.stat().st_size)
     named = named_tensors(described)
     readers = {
         name: partial(_read_tensor, path, places, tensor, max_bytes)
@@ -70,12 +62,55 @@ def read(path: Path, max_bytes: int) -> Archive:
     return torch_archive(path, CONTAINER, readers, named, told_of(named.modules))
 
 
-def _require_known_version(path: Path, preamble: Sequence[object]) -> None:
+def storage_in(content: object = b"", *_: object) -> object:
+    """Storage that a plain pickle holds as a whole file of this format, bytes in bytes.
+
+    Parameters
+    ----------
+    content
+        The file.
+
+    Returns
+    -------
+    storage
+        With its bytes, or a stub if it has an element type that NumPy does not know.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged or of another version.
+    """
+    if not isinstance(content, bytes) or not recognizes(content[:HEAD_BYTES], ()):
+        raise ModelFileError("the pickle holds a storage in an unknown form: use torch.save")
+    with io.BytesIO(content) as stream:
+        described, places = _read_stream(stream, len(content))
+    if not isinstance(described, Storage):
+        return described
+    start, size = places[described.key]
+    return HeldStorage(described.key, described.kind, content[start : start + size])
+
+
+def _read_stream(stream: BufferedIOBase, size: int) -> tuple[object, dict[str, tuple[int, int]]]:
+    """Object of a stream, and the places of its storages."""
+    storages: dict[str, Storage] = {}
+
+    def reference(identifier: object) -> object:
+        found = storage_reference(identifier)
+        if isinstance(found, Storage):
+            storages[found.key] = found
+        return found
+
+    _require_known_version([read_pickle(stream, {}) for _ in range(3)])
+    described = read_pickle(stream, CONSTRUCTORS, reference)
+    return described, _places(stream, read_pickle(stream, {}), storages, size)
+
+
+def _require_known_version(preamble: Sequence[object]) -> None:
     magic, version, system = preamble
     little = isinstance(system, Mapping) and system.get("little_endian") is True
     if magic != MAGIC_NUMBER or version != PROTOCOL_VERSION or not little:
         raise ModelFileError(
-            f"{path} is a PyTorch file of protocol {version!r}: expected {PROTOCOL_VERSION}, "
+            f"a PyTorch file of protocol {version!r}: expected {PROTOCOL_VERSION}, "
             "little-endian; save it again with a newer PyTorch"
         )
 

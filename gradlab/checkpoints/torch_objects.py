@@ -34,6 +34,13 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class HeldStorage(Storage):
+    """A storage whose bytes lie in the pickle itself."""
+
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class StridedTensor:
     """A view of a storage: first element, sizes and strides, all in elements."""
 

@@ -188,7 +188,6 @@ def test_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
     [
         (b"hello, world, this is text\n", "is not a model file"),
         (b"\x93NUMPY\x01\x00v\x00{'descr': '<f8'}", "a single NumPy array"),
-        (b"\x80\x04}\x94.", "a plain pickle"),
         (b'{"weight_map": {}}', "a JSON file"),
         (b"PK\x05\x06" + bytes(18), "is not a model"),
     ],
