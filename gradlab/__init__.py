@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from gradlab.engine.synthetic import synthetic_sequences as synthetic_sequences
     from gradlab.engine.tasks import TASKS as TASKS
     from gradlab.engine.tasks import task as task
+    from gradlab.engine.tokens import read_tokens as read_tokens
     from gradlab.engine.training import Training as Training
     from gradlab.errors import AmbiguousModelError as AmbiguousModelError
     from gradlab.errors import DivergenceError as DivergenceError
@@ -161,6 +162,7 @@ _ROOMS = {
     "gradlab.engine.sequences": ("Sequences", "read_sequences"),
     "gradlab.engine.synthetic": ("synthetic_sequences",),
     "gradlab.engine.tasks": ("TASKS", "task"),
+    "gradlab.engine.tokens": ("read_tokens",),
     "gradlab.engine.training": ("Training",),
     "gradlab.errors": (
         "AmbiguousModelError",

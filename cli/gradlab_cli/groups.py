@@ -68,6 +68,8 @@ class InputOptions:
 class SequenceOptions(InputOptions):
     """The sequences of one network, and the state before their first step."""
 
+    tokens: sequences.TokensOption = None
+    embedding: sequences.EmbeddingOption = None
     initial_state: sequences.InitialStateOption = None
 
 

@@ -17,6 +17,7 @@ from gradlab_cli.groups import (
     RandomOptions,
     SequenceOptions,
     given,
+    limit,
     option_name,
 )
 from gradlab_cli.objective import objective, refuse_targets
@@ -31,6 +32,7 @@ LENGTH = 100
 BATCH = 8
 INPUT_STD = 0.5
 SYNTHETIC = ("synthetic", "length", "batch", "input_std")
+TOKENS = ("tokens", "embedding")
 FILE_LAYOUT = ("separator", "decimal", "ragged", "columns")
 
 
@@ -98,6 +100,8 @@ def resolve(
     source: str, random: RandomOptions, sequence: SequenceOptions, options: MeasureOptions
 ) -> Subject:
     """Network and sequences that SOURCE and the options name; nothing is measured yet."""
+    if source == RANDOM or source in gl.scenario_names():
+        refuse(_among(sequence, TOKENS), "needs the embedding of a model file, and there is none")
     if source == RANDOM:
         return _random_subject(random, sequence, options)
     refuse(given(random), f"shapes a random network, and SOURCE is {source}")
@@ -163,9 +167,28 @@ def _model_subject(path: Path, sequence: SequenceOptions, options: MeasureOption
         dtype=options.dtype,
         **options.arguments(),
     )
-    features = network.recurrences[0].cell.input_size
-    sequences = input_sequences(sequence, features, generators(options.seed)[1])
+    if sequence.tokens is not None:
+        sequences = token_sequences(path, sequence, options)
+    else:
+        refuse(_among(sequence, ("embedding",)), "is the embedding of --tokens, and there is none")
+        features = network.recurrences[0].cell.input_size
+        sequences = input_sequences(sequence, features, generators(options.seed)[1])
     return Subject(source=str(path), network=network, sequences=sequences)
+
+
+def token_sequences(path: Path, sequence: SequenceOptions, options: MeasureOptions) -> gl.Sequences:
+    """Token ids looked up in an embedding of the model file."""
+    refuse(_among(sequence, ("inputs",)), "and --tokens both name the sequences: expected one")
+    refuse(_among(sequence, (*SYNTHETIC, "decimal", "columns")), "has no meaning for --tokens")
+    return gl.read_tokens(
+        sequence.tokens or "",
+        path,
+        embedding=sequence.embedding,
+        batch_first=sequence.batch_first,
+        separator=sequence.separator,
+        ragged=sequence.ragged,
+        **limit(options.max_bytes),
+    )
 
 
 def load(path: Path, **settings: Any) -> gl.Network:

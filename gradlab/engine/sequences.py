@@ -14,7 +14,15 @@ from gradlab.checkpoints import npz
 from gradlab.checkpoints.archive import MAX_BYTES, first_bytes, naming, reading, spoken
 from gradlab.checkpoints.npy import MAGIC, read_npy
 from gradlab.checkpoints.zip_members import SIGNATURES
-from gradlab.engine.tables import Columns, TableStyle, chosen_columns, read_rows, read_table
+from gradlab.engine import parquet
+from gradlab.engine.tables import (
+    Columns,
+    Table,
+    TableStyle,
+    chosen_columns,
+    read_rows,
+    read_table,
+)
 from gradlab.errors import InputFileError, ModelFileError, SettingError, ShapeError
 
 HEAD_BYTES = 8
@@ -62,14 +70,14 @@ def read_sequences(
     ragged: bool = False,
     columns: Columns | None = None,
 ) -> Sequences:
-    """Sequences of a .npy, .npz or text file; its content decides, not its suffix.
+    """Sequences of a .npy, .npz, text or Parquet file; its content decides, not its suffix.
 
     Parameters
     ----------
     path
         ``.npy``: (time, batch, features), (time, features) or (time,). ``.npz``: the same as
         ``inputs``, with ``lengths`` (batch,) if sequences end early; or any single array. Text: one
-        row a time step and one column a feature, under a header or not.
+        row a time step and one column a feature, under a header or not; Parquet: the same.
     batch_first
         Whether arrays of three axes are (batch, time, features). They are transposed, never
         reshaped.
@@ -101,31 +109,55 @@ def read_sequences(
     file = Path(path)
     style = TableStyle(separator=separator, decimal=decimal)
     with naming(file):
-        head = _first_bytes(file)
-        if not head.startswith((MAGIC, *SIGNATURES)):
-            _require_text(file, head)
-            return _rows(file, style, columns) if ragged else _table(file, style, columns)
+        head = input_head(file)
+        if not is_array_file(file, head):
+            return _text(file, head, style, columns, ragged)
         if ragged:
             raise SettingError("ragged is for text files, one sequence a row: leave it out")
-        return _array(file, batch_first, columns, *_arrays(file, head))
+        return _array(file, batch_first, columns, *stored_arrays(file, head))
 
 
-def _first_bytes(file: Path) -> bytes:
+def input_head(file: Path) -> bytes:
+    """First bytes of a file of inputs.
+
+    Raises
+    ------
+    InputFileError
+        If there is no such file, or it is empty.
+    """
     try:
         return first_bytes(file, HEAD_BYTES)
     except ModelFileError as error:
         raise InputFileError(str(error)) from error
 
 
-def _require_text(file: Path, head: bytes) -> None:
+def is_array_file(file: Path, head: bytes) -> bool:
+    """Whether a file is one of NumPy's, by its first bytes, and not a table of rows.
+
+    Raises
+    ------
+    InputFileError
+        If it is neither.
+    """
+    if head.startswith((MAGIC, *SIGNATURES)):
+        return True
+    if head.startswith(parquet.MAGIC):
+        return False
     if file.suffix.lower() in ARRAY_SUFFIXES or b"\0" in head:
         raise InputFileError(
             f"{file} is neither a NumPy file nor text: expected .npy, .npz or .csv; save it again"
         )
+    return False
 
 
-def _arrays(file: Path, head: bytes) -> tuple[Array, Array | None]:
-    """Inputs and lengths of a NumPy file."""
+def stored_arrays(file: Path, head: bytes) -> tuple[Array, Array | None]:
+    """Inputs and lengths of a NumPy file, as they are stored.
+
+    Raises
+    ------
+    InputFileError
+        If it is damaged, or holds several arrays and none named ``inputs``.
+    """
     try:
         if head.startswith(SIGNATURES):
             with reading(file, npz.CONTAINER):
@@ -184,8 +216,18 @@ def _time_major(array: Array, batch_first: bool) -> tuple[Array, str]:
     return array, "(time, batch, features)"
 
 
-def _table(file: Path, style: TableStyle, columns: Columns | None) -> Sequences:
-    table = read_table(file, style)
+def _text(
+    file: Path, head: bytes, style: TableStyle, columns: Columns | None, ragged: bool
+) -> Sequences:
+    """Sequences of a file of rows: text, or Parquet."""
+    if head.startswith(parquet.MAGIC):
+        return _table(file, parquet.read_parquet(file), columns)
+    if ragged:
+        return _rows(file, style, columns)
+    return _table(file, read_table(file, style), columns)
+
+
+def _table(file: Path, table: Table, columns: Columns | None) -> Sequences:
     kept, assumptions = table.features(columns)
     values = np.array(table.rows)[:, None, kept]
     return Sequences(

@@ -67,3 +67,23 @@ def test_reading_options_without_a_file_are_usage_errors(
     options: tuple[str, ...], gradlab: Any
 ) -> None:
     assert gradlab("analyze", "random", *options).code == 2
+
+
+def test_tokens_run_through_the_embedding_of_the_file(gradlab: Any, tmp_path: Path) -> None:
+    model, ids = tmp_path / "model.npz", tmp_path / "ids.npy"
+    rng = np.random.default_rng(0)
+    np.savez(model, allow_pickle=True, **{
+        "emb.weight": rng.normal(size=(9, 3)), "weight_ih_l0": rng.normal(size=(4, 3)),
+        "weight_hh_l0": rng.normal(size=(4, 4)),
+    })  # fmt: skip
+    np.save(ids, rng.integers(9, size=(12, 2)))
+    run = gradlab("analyze", model, "--tokens", ids, "--embedding", "emb.weight", "--json")
+    assert run.code == 0
+    [entry] = json.loads(run.out)["recurrences"]
+    assert entry["sequences"]["description"] == (
+        "ids.npy, token ids through emb.weight of model.npz"
+    )
+    assert not entry["sequences"]["synthetic"]
+    assert gradlab("analyze", "random", "--tokens", ids).code == 2
+    assert gradlab("analyze", model, "--tokens", ids, "--inputs", ids).code == 2
+    assert gradlab("analyze", model, "--embedding", "emb.weight").code == 2

@@ -14,9 +14,29 @@ Synthetic = Literal["gaussian", "zeros", "sine", "white_noise"]
 InputsOption = Annotated[
     Path | None,
     typer.Option(
-        help="Sequences to run on, .npy, .npz or .csv: (time, batch, features), or "
+        help="Sequences to run on, .npy, .npz, .csv or .parquet: (time, batch, features), or "
         "(time, features) for one sequence.",
         show_default="synthetic",
+        rich_help_panel=SEQUENCES,
+    ),
+]
+
+TokensOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Token ids in place of --inputs, .npy, .npz or .csv: (time, batch), or (time,) for "
+        "one sequence; they are looked up in an embedding of the model file.",
+        show_default=False,
+        rich_help_panel=SEQUENCES,
+    ),
+]
+
+EmbeddingOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TENSOR",
+        help="Embedding of --tokens, (vocabulary, features), such as embedding.weight.",
+        show_default="the one that is named so",
         rich_help_panel=SEQUENCES,
     ),
 ]
