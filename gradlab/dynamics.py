@@ -15,6 +15,7 @@ from gradlab.analysis.bounds import bound_ladder
 from gradlab.analysis.ensembles import mean_field_of
 from gradlab.analysis.gates import gate_dynamics
 from gradlab.analysis.jacobians import Anchors, end_times, jacobian_profile
+from gradlab.analysis.lyapunov import lyapunov_spectrum
 from gradlab.analysis.objective import Objective, ObjectiveGradient, objective_gradient
 from gradlab.analysis.precision import precision_horizon
 from gradlab.analysis.regime import regime
@@ -36,11 +37,15 @@ from gradlab.records.dynamics import (
     spectrum_summary,
 )
 from gradlab.records.gradients import GradientProfile
+from gradlab.records.lyapunov import LyapunovSpectrum
 from gradlab.records.strict import strict_json
 from gradlab.records.trajectory import Trajectory
 
 # Products that an automatic choice of end times may measure: about ten seconds at N = 64.
 AUTOMATIC_PAIRS = 20_000
+# Largest state whose exponents are all measured unless told otherwise, and how many of a larger
+# one: a frame of all its columns would cost as much as the rest of the analysis.
+ALL_EXPONENTS, FIRST_EXPONENTS = 256, 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,8 @@ class AnalysisSettings:
     threshold: float
     strict: bool
     block: int
+    exponents: int | None
+    transient: int | None
 
 
 def analyze(
@@ -69,6 +76,8 @@ def analyze(
     threshold: float = 0.97,
     strict: bool = True,
     block: int = 8,
+    exponents: int | None = None,
+    transient: int | None = None,
     seed: int | None = None,
     source: str | None = None,
     description: str = "inputs given as an array",
@@ -101,6 +110,12 @@ def analyze(
         Rule of the saturated share, see `saturation`.
     block
         Steps of a block of the bound ladder.
+    exponents
+        Lyapunov exponents to measure, from the largest on; 0: none. If None, all of states of up to
+        256 numbers, and the first 16 of larger ones.
+    transient
+        Steps at the start of each sequence that do not count for these; a tenth of the shortest
+        sequence if None.
     seed
         Recorded only.
     source, description, synthetic, assumptions
@@ -125,6 +140,8 @@ def analyze(
         threshold=threshold,
         strict=strict,
         block=block,
+        exponents=exponents,
+        transient=transient,
     )
     objective = Objective.of(readout, targets, mask=mask, at=at)
     states = _states_by_name(whole, initial_state)
@@ -237,7 +254,20 @@ def _measure(
         gates=gate_dynamics(cell, run) if cell.carry(run) else None,
         gradient=gradient,
         mean_field=mean_field_of(cell, run),
+        lyapunov=_lyapunov(cell, run, settings),
     )
+
+
+def _lyapunov(cell: Cell, run: Trajectory, settings: AnalysisSettings) -> LyapunovSpectrum | None:
+    wanted, n = settings.exponents, cell.state_size
+    if wanted is not None and wanted < 0:
+        raise SettingError(f"exponents {wanted}: expected 0 (none) or more")
+    if wanted == 0:
+        return None
+    k = wanted or (n if n <= ALL_EXPONENTS else FIRST_EXPONENTS)
+    shortest = int(run.lengths.min())
+    transient = shortest // 10 if settings.transient is None else settings.transient
+    return lyapunov_spectrum(cell, run, k=min(k, n), transient=transient)
 
 
 def _anchors(settings: AnalysisSettings, run: Trajectory, n: int) -> Anchors:

@@ -17,6 +17,7 @@ import numpy as np
 from gradlab.analysis.bounds import bound_ladder
 from gradlab.analysis.ensembles import matrix_gain
 from gradlab.analysis.jacobians import jacobian_profile
+from gradlab.analysis.lyapunov import lyapunov_spectrum
 from gradlab.analysis.meanfield import mean_field
 from gradlab.analysis.precision import precision_horizon
 from gradlab.analysis.regime import regime
@@ -264,6 +265,9 @@ def _measure(settings: PointSettings) -> dict[str, Any]:
         "bound_rate": float(log(np.asarray(gamma_w * gamma_a))),
         "mean_field_rate": _mean_field_rate(settings, cell),
         "saturated_share": saturation(cell, run, threshold=settings.threshold).saturated_share,
+        "lyapunov_leading": lyapunov_spectrum(
+            cell, run, k=1, transient=int(run.lengths.min()) // 10
+        ).leading,
         "horizon_1pct": np.nan if horizon.lag_1pct is None else float(horizon.lag_1pct),
     }
     return {"measured": measured, "regime": verdict.name, "profile": curve}

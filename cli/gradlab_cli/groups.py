@@ -108,6 +108,8 @@ class MeasureOptions(ReadingOptions):
     threshold: measurement.ThresholdOption = 0.97
     inclusive: measurement.InclusiveOption = False
     block: measurement.BlockOption = 8
+    exponents: measurement.ExponentsOption = None
+    transient: measurement.TransientOption = None
     dtype: measurement.DtypeOption = "float64"
     seed: measurement.SeedOption = 0
 

@@ -87,6 +87,8 @@ def measure(
         threshold=options.threshold,
         strict=not options.inclusive,
         block=options.block,
+        exponents=options.exponents,
+        transient=options.transient,
         seed=options.seed,
         source=subject.source,
         description=subject.sequences.description,

@@ -56,6 +56,8 @@ def _evidence(entry: Mapping[str, Any]) -> Iterator[str]:
     yield from (_line(*exit_) for exit_ in _exits(entry["horizon"]))
     if entry["gradient"]:
         yield _line("gradient", _gradient(entry["gradient"]))
+    if entry["lyapunov"]:
+        yield _line("lyapunov", _lyapunov(entry["lyapunov"]))
     if half_lives := _half_lives(entry["gates"]):
         yield _line("half-life", half_lives)
     yield _line("saturation", _saturation(entry["saturation"]))
@@ -101,6 +103,15 @@ def _gradient(gradient: Mapping[str, Any]) -> str:
     lags = (f"{share} % within lag {_lag(gradient[f'lag_{share}'])}" for share in (50, 90, 99))
     ratio = _spelled(gradient["cancellation_ratio"])
     return f"{', '.join(lags)} (of its terms' norms); cancellation ratio {ratio}"
+
+
+def _lyapunov(measured: Mapping[str, Any]) -> str:
+    leading, error = _spelled(measured["leading"]), _spelled(measured["leading_standard_error"])
+    dimension = _spelled(measured["kaplan_yorke"])
+    return (
+        f"leading exponent {leading} (standard error {error}), Kaplan-Yorke dimension {dimension}; "
+        f"{measured['count']} of {measured['state_size']} exponents, {measured['dynamics']}"
+    )
 
 
 def _lag(lag: int | None) -> str:

@@ -17,6 +17,7 @@ from gradlab.records.gradients import GradientProfile
 from gradlab.records.horizon import PrecisionHorizon
 from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
+from gradlab.records.lyapunov import LyapunovSpectrum
 from gradlab.records.meanfield import MeanField
 from gradlab.records.provenance import Provenance
 from gradlab.records.regime import Regime
@@ -60,6 +61,7 @@ class RecurrenceDynamics:
     horizon: PrecisionHorizon
     gates: GateDynamics | None = None  # of cells that carry their state on
     gradient: GradientProfile | None = None  # with targets, where the loss reads this recurrence
+    lyapunov: LyapunovSpectrum | None = None  # averaged over the counted steps of all sequences
     mean_field: MeanField | None = None  # of cells that could be a draw of a random ensemble
 
     def __post_init__(self) -> None:
@@ -115,6 +117,10 @@ class RecurrenceDynamics:
             return None
         return self.mean_field.spectrum_frame(self.description.hidden_size)
 
+    def exponents(self) -> pd.DataFrame | None:
+        """Columns of ``lyapunov.csv`` but the recurrence; None where they were not measured."""
+        return None if self.lyapunov is None else self.lyapunov.to_frame()
+
     def gate_values(self) -> pd.DataFrame | None:
         """Columns of ``gates.csv`` but the recurrence; None for cells without gates."""
         return None if self.gates is None else self.gates.values_frame()
@@ -139,7 +145,7 @@ class RecurrenceDynamics:
             "horizon": self.horizon.to_summary(),
             "slack": dict(self.last_ladder.slack()),
             "gradient": None if self.gradient is None else self.gradient.to_summary(),
-            "lyapunov": None,
+            "lyapunov": None if self.lyapunov is None else self.lyapunov.to_summary(),
             "mean_field": None
             if self.mean_field is None
             else self.mean_field.to_summary(described.hidden_size, int(self.lengths.sum())),

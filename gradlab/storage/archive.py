@@ -18,6 +18,7 @@ from gradlab.records.gradients import GradientProfile
 from gradlab.records.horizon import PrecisionHorizon
 from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
+from gradlab.records.lyapunov import LyapunovSpectrum
 from gradlab.records.meanfield import MeanField
 from gradlab.records.provenance import Provenance
 from gradlab.records.regime import Regime
@@ -36,6 +37,7 @@ RECORDS: dict[str, type] = {
         GradientDynamics,
         GradientProfile,
         JacobianProfile,
+        LyapunovSpectrum,
         MatrixSpectrum,
         MeanField,
         PrecisionHorizon,

@@ -52,10 +52,10 @@ def save(
     -------
     folder
         Holding manifest.json, summary.json, lag_profile.csv, ladder.csv, steps.csv, spectrum.csv,
-        records.npz and, on request, pairs.csv; with gated cells gates.csv, with cells that carry
-        their state on paths.csv, with targets gradient.csv, with cells that could be a draw of a
-        random ensemble mean_field.csv. Equal results give equal bytes in all
-        of them but the manifest and the records, which hold the time of the run.
+        lyapunov.csv, records.npz and, on request, pairs.csv; with gated cells gates.csv, with cells
+        that carry their state on paths.csv, with targets gradient.csv, with cells that could be a
+        draw of a random ensemble mean_field.csv. Equal results give equal bytes in all of them but
+        the manifest and the records, which hold the time of the run.
 
     Raises
     ------
@@ -129,6 +129,7 @@ def _tables(pairs: bool) -> dict[str, Table]:
         "gates": RecurrenceDynamics.gate_values,
         "paths": RecurrenceDynamics.paths,
         "gradient": _gradient,
+        "lyapunov": RecurrenceDynamics.exponents,
         "mean_field": RecurrenceDynamics.mean_field_spectrum,
     }
     more: dict[str, Table] = {"pairs": RecurrenceDynamics.pairs, "gradient_pairs": _gradient_pairs}

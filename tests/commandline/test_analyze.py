@@ -49,6 +49,19 @@ def test_linear_orthogonal_network_has_the_rate_of_its_scale(gradlab: Run) -> No
     assert entry["regime"]["rate"] == pytest.approx(math.log(0.9), rel=1e-9)
 
 
+def test_lyapunov_exponents_are_measured_as_the_options_say(gradlab: Run, tmp_path: Path) -> None:
+    chosen = ("--exponents", 3, "--transient", 4, "-o", tmp_path / "run")
+    told = only(gradlab("analyze", *SMALL, *chosen, "--json"))["lyapunov"]
+    assert (told["count"], told["state_size"], told["transient"]) == (3, 8, 4)
+    with (tmp_path / "run" / "lyapunov.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["index"] for row in rows] == ["0", "1", "2"]
+    assert max(float(row["exponent"]) for row in rows) == told["leading"]
+    [line] = [x for x in gradlab("analyze", *SMALL).out.splitlines() if x.startswith("  lyapunov")]
+    assert "8 of 8 exponents, driven by inputs" in line
+    assert "lyapunov" not in gradlab("analyze", *SMALL, "--exponents", 0).out
+
+
 @pytest.mark.parametrize(
     ("option", "key"), [("--gamma", "gamma_w"), ("--radius", "spectral_radius")]
 )

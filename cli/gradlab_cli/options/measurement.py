@@ -52,6 +52,26 @@ BlockOption = Annotated[
     ),
 ]
 
+ExponentsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Lyapunov exponents to measure, from the largest on; 0 for none.",
+        show_default="all of states of up to 256 numbers, 16 of larger ones",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+TransientOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Steps at the start of each sequence that do not count for the exponents.",
+        show_default="a tenth of the shortest sequence",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
 DtypeOption = Annotated[
     Literal["float64", "float32"],
     typer.Option(help="Floating-point type of the run.", rich_help_panel=MEASUREMENT),
