@@ -23,7 +23,8 @@ class StoredLayer:
 
     ``weights`` are keyed and laid out as the attributes of the cell (rows are outputs, gates in the
     cell's order), in the type the file stores; ``tensors`` names what in the file each came from;
-    ``settings`` are further arguments of the cell: activations, reset, clip.
+    ``settings`` are further arguments of the cell: activations, reset, clip. ``stored_dtype`` is
+    the type in the file of weights that were computed from what is there; their own if empty.
     """
 
     name: str
@@ -34,6 +35,7 @@ class StoredLayer:
     layer: int = 0
     direction: str = "forward"
     stack: str = ""
+    stored_dtype: str = ""
 
     def recurrence(self, dtype: str) -> Recurrence:
         """The layer as a recurrence.
@@ -62,8 +64,8 @@ class StoredLayer:
             layer=self.layer,
             direction=self.direction,
             stack=self.stack,
-            tensors=tuple(dict.fromkeys(self.tensors.values())),
-            stored_dtype=stored_dtype(self.weights),
+            tensors=tuple(dict.fromkeys(filter(None, self.tensors.values()))),
+            stored_dtype=self.stored_dtype or stored_dtype(self.weights),
         )
 
     def spelled(self, name: str) -> str:

@@ -16,10 +16,11 @@ from gradlab.checkpoints import (
     zip_members,
 )
 from gradlab.checkpoints.archive import MAX_BYTES, Archive, first_bytes, reading
+from gradlab.checkpoints.onnx import archive as onnx
 from gradlab.errors import ModelFileError
 
 HEAD_BYTES = 64
-EXPECTED = "expected a PyTorch state dict (.pt), .safetensors, .npz or Flax .msgpack"
+EXPECTED = "expected a PyTorch state dict (.pt), .safetensors, .npz, .onnx or Flax .msgpack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Format:
 # In order: the first that recognizes a file reads it. A new format is a module and a line here.
 FORMATS = tuple(
     Format(module.CONTAINER, module.recognizes, module.read)
-    for module in (torch_zip, npz, torch_legacy, array_pickle, safetensors, flax_msgpack)
+    for module in (torch_zip, npz, torch_legacy, array_pickle, safetensors, flax_msgpack, onnx)
 )
 
 # Formats that are known and not read, by their first bytes, a zip member or the suffix.
@@ -48,7 +49,6 @@ KNOWN_MEMBERS = {
     "archive_format": "a torch.export archive (.pt2)",
 }
 KNOWN_SUFFIXES = {
-    ".onnx": "an ONNX model",
     ".eqx": "an Equinox file",
     ".mlmodel": "a CoreML model",
     ".tflite": "a TensorFlow Lite model",

@@ -1,0 +1,1 @@
+"""ONNX models: recurrent nodes anywhere in the graph, their weights folded to numbers."""
