@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gradlab.cells.activations import ACTIVATIONS
+from gradlab.cells.activations import ACTIVATIONS, activation
 from gradlab.cells.stack import Network
 from gradlab.cells.vanilla import DTYPES
 from gradlab.checkpoints.archive import MAX_BYTES, Archive, naming, require_limit, spoken
@@ -18,7 +18,7 @@ from gradlab.checkpoints.findings import Findings, Unsaid
 from gradlab.checkpoints.mapping import find_mapped, read_mapping
 from gradlab.checkpoints.proposals import proposals, stored_shapes
 from gradlab.checkpoints.recognition import read_archive
-from gradlab.errors import AmbiguousModelError, ModelFileError, unknown_name
+from gradlab.errors import AmbiguousModelError, ModelFileError, UnknownNameError, unknown_name
 
 READ = "RNN, LSTM and GRU layers"
 IDLE = {
@@ -137,10 +137,17 @@ def _require_known(unsaid: Unsaid) -> None:
     """Refuse names that no activation and no type has, before the file is opened."""
     for option in ("nonlinearity", "recurrent_activation"):
         name = getattr(unsaid, option)
-        if name is not None and name not in ACTIVATIONS:
-            raise unknown_name(option, name, ACTIVATIONS)
+        if name is not None:
+            _require_activation(option, name)
     if unsaid.dtype not in DTYPES:
         raise unknown_name("dtype", unsaid.dtype, DTYPES)
+
+
+def _require_activation(option: str, name: str) -> None:
+    try:
+        activation(name)
+    except UnknownNameError as error:
+        raise unknown_name(option, name, ACTIVATIONS) from error
 
 
 def _idle(findings: Findings, unsaid: Unsaid) -> list[str]:
@@ -164,7 +171,7 @@ def _absence(archive: Archive, findings: Findings, source: str) -> ModelFileErro
     if findings.skipped:
         return ModelFileError(
             f"{source} holds no recurrent layer that this version reads ({READ}): "
-            f"{_listed(findings.skipped, '; ')}"
+            f"{'; '.join(findings.skipped[:SHOWN])}{_more(findings.skipped, '; ')}"
         )
     tensors = list(archive.tensors)
     found = f"tensors {_listed(tensors)}" if tensors else "no tensors"
@@ -184,5 +191,8 @@ def _absence(archive: Archive, findings: Findings, source: str) -> ModelFileErro
 
 
 def _listed(names: Sequence[str], joint: str = ", ") -> str:
-    more = f"{joint}and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return joint.join(spoken(name) for name in names[:SHOWN]) + more
+    return joint.join(spoken(name) for name in names[:SHOWN]) + _more(names, joint)
+
+
+def _more(names: Sequence[str], joint: str) -> str:
+    return f"{joint}and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

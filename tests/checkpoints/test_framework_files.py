@@ -105,7 +105,6 @@ def test_cells_without_layers_are_networks_of_their_own(models: Path) -> None:
     [
         ("keras_simplernn.keras", "a Keras file"),
         ("tfkeras2_lstm.h5", "an HDF5 file"),
-        ("onnx_rnn_reverse.onnx", "an ONNX model"),
     ],
 )
 def test_file_without_a_readable_layer_is_refused_by_what_it_is(

@@ -14,15 +14,15 @@ Recurrent = Literal["gaussian", "orthogonal", "identity", "uniform", "sparse"]
 
 ModelArgument = Annotated[
     Path,
-    typer.Argument(metavar="MODEL", help="Model file: .pt, .safetensors or .npz."),
+    typer.Argument(metavar="MODEL", help="Model file: .pt, .safetensors, .npz, .onnx or .msgpack."),
 ]
 
 SourceArgument = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="Model file (.pt, .safetensors, .npz), a scenario (vanishing, exploding, saturated), "
-        "or random.",
+        help="Model file (.pt, .safetensors, .npz, .onnx, …), a scenario (vanishing, exploding, "
+        "saturated), or random.",
         show_default=False,
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from gradlab.arrays import Array
 from gradlab.checkpoints.archive import Archive, archive, reading, require_size
@@ -15,6 +16,7 @@ from gradlab.checkpoints.onnx.stored import Proto, Store
 from gradlab.errors import MissingExtraError, ModelFileError
 
 CONTAINER = "ONNX model"
+Reader: TypeAlias = Callable[[], Array]
 VERSION, PRODUCER = 0x08, 0x12  # the first two fields, as a protobuf tags them
 # What may follow the version: producer, its version, domain, model version, text, graph, imports.
 FOLLOWING = (PRODUCER, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
@@ -59,7 +61,8 @@ def read(path: Path, max_bytes: int) -> Archive:
     require_size(path.stat().st_size, max_bytes, "the model")
     store = Store(folder=path.parent, max_bytes=max_bytes)
     scope = main_scope(_parsed(path))
-    return archive(path, CONTAINER, _readers(scope, store), find=partial(_find, path, scope, store))
+    readers = _readers(scope, store)
+    return archive(path, CONTAINER, readers, find=partial(_find, path, scope, store, readers))
 
 
 def _parsed(path: Path) -> Proto:
@@ -76,14 +79,16 @@ def _parsed(path: Path) -> Proto:
     return model
 
 
-def _find(path: Path, scope: Scope, store: Store, unsaid: Unsaid) -> Findings:
+def _find(
+    path: Path, scope: Scope, store: Store, readers: dict[str, Reader], unsaid: Unsaid
+) -> Findings:
     with reading(path, CONTAINER):
-        return find(scope, store, unsaid)
+        return find(scope, store, archive(path, CONTAINER, readers).tensors, unsaid)
 
 
-def _readers(scope: Scope, store: Store) -> dict[str, Callable[[], Array]]:
+def _readers(scope: Scope, store: Store) -> dict[str, Reader]:
     """Arrays of all graphs, by their own names, with the graph's label where one is taken."""
-    readers: dict[str, Callable[[], Array]] = {}
+    readers: dict[str, Reader] = {}
     for graph in every_scope(scope):
         constants = {
             node.outputs[0]: node.tensors["value"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gradlab.checkpoints.archive import spoken
+from gradlab.checkpoints.archive import Tensors, spoken
+from gradlab.checkpoints.conventions import find_by_names
 from gradlab.checkpoints.findings import Findings, Unsaid
 from gradlab.checkpoints.onnx.chains import chains, distinct, placed
 from gradlab.checkpoints.onnx.folding import Folding, Unknown
@@ -17,9 +18,9 @@ from gradlab.checkpoints.onnx.initial import starts_at_zero
 from gradlab.checkpoints.onnx.nodes import NodeLayer, is_recurrent, read_node
 from gradlab.checkpoints.onnx.scopes import Node, Scope, every_node
 from gradlab.checkpoints.onnx.stored import Store
-from gradlab.checkpoints.onnx.unrolled import written_out
+from gradlab.checkpoints.onnx.unrolled import ADVICE, written_out
 from gradlab.checkpoints.onnx.weights import INITIAL_C, INITIAL_H, LENGTHS, QUANTIZED
-from gradlab.errors import ModelFileError
+from gradlab.errors import GradlabError, ModelFileError
 
 RECURRENT_NAME = re.compile("LSTM|GRU|RNN")
 AXES = {
@@ -37,7 +38,7 @@ class _Reading:
     skipped: list[str] = field(default_factory=list)
 
 
-def find(scope: Scope, store: Store, unsaid: Unsaid) -> Findings:
+def find(scope: Scope, store: Store, tensors: Tensors, unsaid: Unsaid) -> Findings:
     """Recurrent layers anywhere in a model.
 
     Parameters
@@ -46,6 +47,8 @@ def find(scope: Scope, store: Store, unsaid: Unsaid) -> Findings:
         The model's main graph.
     store
         Where its arrays are.
+    tensors
+        All of them by name, for models without a recurrent node.
     unsaid
         Type of the states; a node says everything else itself.
 
@@ -68,7 +71,7 @@ def find(scope: Scope, store: Store, unsaid: Unsaid) -> Findings:
     layers = [layer for chain in kept for layer in placed(chain)]
     nodes = [entry for chain in kept for entry in chain]
     if not reading.nodes and not reading.skipped:
-        reading.skipped.append(written_out(scope))
+        return _by_names(scope, tensors, unsaid)
     return Findings(
         recurrences=[layer.recurrence(unsaid.dtype) for layer in layers],
         assumptions=[*_said(nodes, folding), *repeated],
@@ -89,6 +92,22 @@ def _read(scope: Scope, folding: Folding) -> _Reading:
             kind = spoken(f"{node.domain}.{node.op}")
             reading.skipped.append(f"{_name(node, taken)} is a node {kind}, of another runtime")
     return reading
+
+
+def _by_names(scope: Scope, tensors: Tensors, unsaid: Unsaid) -> Findings:
+    """What the names of the tensors tell, where a recurrence is written out as operators."""
+    absence = written_out(scope)
+    try:
+        found = find_by_names(tensors, unsaid)
+    except GradlabError as error:
+        absence = f"{absence}; {error}"
+        found = Findings(recurrences=[], assumptions=[], skipped=[])
+    if not found.recurrences:
+        return replace(found, assumptions=[], skipped=[absence])
+    names = ", ".join(entry.name for entry in found.recurrences)
+    sentence = f"{names}: read by the names of tensors, what the operators do with them unchecked"
+    written = absence.removesuffix(f": {ADVICE}")
+    return replace(found, assumptions=(sentence, written, *found.assumptions))
 
 
 def _name(node: Node, taken: Counter[str]) -> str:

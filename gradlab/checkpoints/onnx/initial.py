@@ -33,7 +33,7 @@ def last_length(scope: Scope, name: str, folding: Folding) -> int | None:
     step = definition(scope, name)
     for _ in range(MAX_STEPS):
         if step.stored is not None:
-            return int(step.stored.dims[-1]) if step.stored.dims else None
+            return step.dims[-1] if step.dims else None
         if step.node is None or not _keeps_last_axis(step.node, folding):
             break
         step = definition(step.node.scope, step.node.operand(0))

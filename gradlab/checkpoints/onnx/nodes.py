@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,7 +107,10 @@ def _require_shapes(node: Node, kind: str, weights: Weights, directions: int) ->
     rows = GATES[kind] * weights.R.shape[-1]
     n = rows // GATES[kind]
     features = weights.W.shape[-1] if weights.W.ndim == 3 else 0
-    wanted = {"W": (directions, rows, features), "R": (directions, rows, n)}
+    wanted: dict[str, tuple[int, ...]] = {
+        "W": (directions, rows, features),
+        "R": (directions, rows, n),
+    }
     wanted |= {} if weights.B is None else {"B": (directions, 2 * rows)}
     wanted |= {} if weights.P is None else {"P": (directions, 3 * n)}
     for letter, shape in wanted.items():
@@ -119,8 +122,9 @@ def _require_shapes(node: Node, kind: str, weights: Weights, directions: int) ->
                 if key in node.attributes
             )
             raise ModelFileError(
-                f"its {letter} has shape {found} and it says {said or 'nothing of its size'}, where "
-                f"{shape} belongs to R of shape {weights.R.shape}{PROJECTED * (kind == 'LSTM')}"
+                f"its {letter} has shape {found} and it says {said or 'nothing of its size'}, "
+                f"where {shape} belongs to R of shape {weights.R.shape}"
+                f"{PROJECTED if kind == 'LSTM' else ''}"
             )
 
 
@@ -178,7 +182,7 @@ def _gated(kind: str, weights: Weights, d: int) -> dict[str, Array]:
     return arrays
 
 
-WEIGHTS = {
+WEIGHTS: Mapping[str, Callable[[Weights, int], dict[str, Array]]] = {
     "RNN": _vanilla,
     "GRU": lambda weights, d: _gated("GRU", weights, d),
     "LSTM": lambda weights, d: _gated("LSTM", weights, d),

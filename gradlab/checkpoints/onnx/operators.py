@@ -249,7 +249,7 @@ def result_size(op: str, inputs: Inputs, attributes: Attributes) -> int:
     size
         An upper bound, known before any memory is taken.
     """
-    shapes = [array.shape for array in inputs if array is not None]
+    shapes: list[tuple[int, ...]] = [array.shape for array in inputs if array is not None]
     if op in ("Expand", "ConstantOfShape", "Tile"):
         wanted = [max(1, abs(int(length))) for length in np.ravel(_needed(inputs, len(inputs) - 1))]
         return math.prod(wanted) * (1 if op == "ConstantOfShape" else math.prod(shapes[0]))

@@ -78,6 +78,11 @@ class Definition:
         constant = self.node is not None and self.node.op == "Constant"
         return self.node.tensors.get("value") if self.node and constant else self.tensor
 
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Shape of the stored tensor, as declared; empty if there is none."""
+        return () if self.stored is None else tuple(self.stored.dims)
+
 
 def definition(scope: Scope, name: str) -> Definition:
     """What defines a name, seen from a scope.
@@ -171,7 +176,8 @@ class _Builder:
             for formal, actual in zip(function.input, call.inputs, strict=False)
             if actual
         }
-        scope.given = {attribute.name: attribute for attribute in function.attribute_proto} | own
+        defaults = {attribute.name: attribute for attribute in function.attribute_proto}
+        scope.given = {**defaults, **own}
         return self.filled(scope, function.node)
 
     def filled(self, scope: Scope, nodes: Sequence[Proto]) -> Scope:

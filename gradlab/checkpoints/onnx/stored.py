@@ -91,10 +91,8 @@ class Store:
     def _external(self, tensor: Proto, wanted: int) -> bytes:
         fields = {entry.key: entry.value for entry in tensor.external_data}
         file = self._neighbor(tensor, fields.get("location", ""))
-        offset, length = (
-            _whole(tensor, fields, key, default)
-            for key, default in (("offset", 0), ("length", wanted))
-        )
+        offset = _whole(tensor, fields, "offset", 0)
+        length = _whole(tensor, fields, "length", wanted)
         if length != wanted or offset + length > file.stat().st_size:
             raise ModelFileError(
                 f"{_named(tensor)} needs {wanted} bytes and its external data are {length} bytes "

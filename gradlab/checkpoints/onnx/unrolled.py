@@ -41,20 +41,17 @@ def written_out(scope: Scope) -> str:
     if not signs:
         return f"the graph has no node RNN, LSTM or GRU (its nodes: {shown})"
     return (
-        f"the graph has no node RNN, LSTM or GRU; {' and '.join(signs[:3])} tell of a recurrence "
-        f"that is unrolled or written out as single operators: {ADVICE}"
+        "the graph has no node RNN, LSTM or GRU, and a recurrence in it is unrolled or written out "
+        f"as single operators ({', '.join(signs)}): {ADVICE}"
     )
 
 
 def _repeated(scope: Scope) -> list[str]:
     """Stored matrices that multiply more than once."""
-    uses: Counter[str] = Counter()
-    for node in every_node(scope):
-        if node.op in PRODUCTS:
-            step = definition(node.scope, node.operand(1))
-            uses.update(
-                [step.name] if step.stored is not None and len(step.stored.dims) == 2 else []
-            )
+    factors = [
+        definition(node.scope, node.operand(1)) for node in every_node(scope) if node.op in PRODUCTS
+    ]
+    uses = Counter(step.name for step in factors if len(step.dims) == 2)
     return [
         f"the product with {spoken(name)}, {count} times over"
         for name, count in uses.most_common(1)

@@ -83,7 +83,7 @@ def _folded(node: Node, index: int, folding: Folding) -> Array | None:
 def _largest(node: Node, index: int) -> Definition | None:
     """The largest stored tensor behind a weight: the others are places and shapes."""
     found = origins(node.scope, node.operand(index)) if node.operand(index) else []
-    return max(found, key=lambda step: math.prod(step.stored.dims), default=None)
+    return max(found, key=lambda step: math.prod(step.dims), default=None)
 
 
 def _dequantized(node: Node, index: int, folding: Folding) -> Array:
