@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Complex, Float
 
+from gradlab.analysis.nonnormal import kreiss_constant, power_transient
 from gradlab.arrays import Array, require_finite
 from gradlab.cells.base import Cell
 from gradlab.linalg import rescale, singular_values
-from gradlab.records.spectrum import MatrixSpectrum, SpectralSummary
+from gradlab.records.spectrum import ITERATED, MatrixSpectrum, SpectralSummary
 
 REFINED = 3
+LARGEST = 128  # units of a matrix whose powers are looked at: about a fifth of a second
 
 
 def spectral_summary(cell: Cell) -> SpectralSummary:
@@ -28,11 +32,21 @@ def spectral_summary(cell: Cell) -> SpectralSummary:
         a gated cell has a norm like any matrix, which bounds no Jacobian.
     """
     gates = cell.recurrent_matrices()
-    return SpectralSummary(gates={name: matrix_spectrum(W) for name, W in gates.items()})
+    iterated = next((name for name in ITERATED if name in gates), None)
+    return SpectralSummary(
+        gates={name: matrix_spectrum(W, powers=name == iterated) for name, W in gates.items()}
+    )
 
 
-def matrix_spectrum(W: Float[Array, "rows columns"]) -> MatrixSpectrum:
+def matrix_spectrum(W: Float[Array, "rows columns"], *, powers: bool = False) -> MatrixSpectrum:
     """Spectrum of one matrix, by dense solves in float64; of any other than square the norms alone.
+
+    Parameters
+    ----------
+    W
+        Finite.
+    powers
+        Whether to search for its Kreiss constant and its largest power: up to `LARGEST` units.
 
     Raises
     ------
@@ -54,7 +68,15 @@ def matrix_spectrum(W: Float[Array, "rows columns"]) -> MatrixSpectrum:
             numerical_radius=scale * numerical_radius(unit) if square else None,
             henrici=scale * henrici_departure(sigma, eigenvalues) if square else None,
             condition_number=_condition(sigma),
+            **(_powers(W) if powers else {}),
         )
+
+
+def _powers(W: Float[Array, "n n"]) -> dict[str, Any]:
+    if len(W) > LARGEST:
+        return {"kreiss": np.nan, "power_height": np.nan}
+    height, lag = power_transient(np.asarray(W, dtype=np.float64))
+    return {"kreiss": kreiss_constant(W), "power_height": height, "power_lag": lag}
 
 
 def _condition(sigma: Float[Array, " n"]) -> float:

@@ -204,7 +204,7 @@ class GradientDynamics:
 
 def spectrum_summary(spectrum: SpectralSummary) -> dict[str, Any]:
     """Keys of ``summary.json`` that need no trajectory."""
-    only = spectrum.only
+    only, iterated = spectrum.only, spectrum.iterated
     named = spectrum.gates if len(spectrum.gates) > 1 else {}
     return {
         "gamma_w": spectrum.gamma_w,
@@ -212,6 +212,9 @@ def spectrum_summary(spectrum: SpectralSummary) -> dict[str, Any]:
         "numerical_radius": None if only is None else only.numerical_radius,
         "henrici": None if only is None else only.henrici,
         "condition_number": None if only is None else only.condition_number,
+        "kreiss": None if iterated is None else iterated.kreiss,
+        "power_height": None if iterated is None else iterated.power_height,
+        "power_lag": None if iterated is None else iterated.power_lag,
         "gates": {name: _gate_summary(name, gate) for name, gate in named.items()},
         "certificates": {},
     }

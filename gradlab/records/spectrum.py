@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 STACK = "stack"  # a gated cell's blocks on top of each other
 EFFECTIVE = "effective"  # a leaky cell's Jacobian at unit slope
+ITERATED = (EFFECTIVE, "W_hh")  # the first there is has powers that are long-term Jacobians
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,6 +34,9 @@ class MatrixSpectrum:
     numerical_radius: float | None  # max |x* W x| over unit x
     henrici: float | None  # departure from normality, sqrt(‖W‖_F² - Σ|λ|²)
     condition_number: float  # σ_max/σ_min; inf if singular
+    kreiss: float | None = None  # lower value of the Kreiss constant; nan: skipped for its size
+    power_height: float | None = None  # ln of the largest norm of a power; nan: skipped, or none
+    power_lag: int | None = None  # where
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -61,6 +65,11 @@ class SpectralSummary:
         return self.gates.get("W_hh")
 
     @property
+    def iterated(self) -> MatrixSpectrum | None:
+        """The matrix whose powers are the long-term Jacobians at unit slopes; None if gated."""
+        return next((self.gates[name] for name in ITERATED if name in self.gates), None)
+
+    @property
     def gamma_w(self) -> float | None:
         """σ_max(W_hh)."""
         return None if self.only is None else self.only.sigma_max
@@ -68,8 +77,7 @@ class SpectralSummary:
     @property
     def spectral_radius(self) -> float | None:
         """ρ(W_hh), or of the effective matrix of a leaky cell: that one decides."""
-        decisive = self.gates.get(EFFECTIVE, self.only)
-        return None if decisive is None else decisive.spectral_radius
+        return None if self.iterated is None else self.iterated.spectral_radius
 
     def to_frame(self) -> pd.DataFrame:
         """Columns of ``spectrum.csv`` but the recurrence."""
