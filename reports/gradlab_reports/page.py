@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradlab as gl
-from gradlab_reports import comparison, tables, views
+from gradlab_reports import comparison, tables, theory, views
 from gradlab_reports.comparison import ComparisonPage
 from gradlab_reports.drawing import Drawing
 from gradlab_reports.html import render
@@ -171,6 +171,7 @@ def _tables(entry: Mapping[str, Any], data: RunTables) -> list[tables.Table]:
         tables.gradient_table(entry.get("gradient") or {}),
         tables.gates_table(entry),
         tables.spectrum_table(entry),
+        theory.mean_field_table(entry.get("mean_field") or {}),
         tables.saturation_table(entry.get("saturation") or {}),
     ]
     return [table for table in found if table is not None and table.rows]

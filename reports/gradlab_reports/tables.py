@@ -41,6 +41,7 @@ SPECTRUM = {
     "numerical_radius": "numerical radius",
     "henrici": "Henrici departure from normality",
     "condition_number": "condition number",
+    "kreiss": "Kreiss constant, a lower value",
 }
 SATURATION = {
     "mean_derivative": "mean derivative φ′ (needs no threshold)",
@@ -160,6 +161,9 @@ def spectrum_table(recurrence: Mapping[str, Any]) -> Table:
         for key, words in SPECTRUM.items()
         if recurrence.get(key) is not None
     ]
+    if recurrence.get("power_lag"):
+        height = factor(number(recurrence["power_height"]), 5)
+        rows.append(("largest norm of a power", f"{height} at lag {recurrence['power_lag']}"))
     for name, entry in (recurrence.get("certificates") or {}).items():
         if entry.get("rate") is not None:
             rate, constant = number(entry["rate"]), number(entry.get("constant"))

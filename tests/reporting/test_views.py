@@ -200,6 +200,16 @@ def test_gates_and_certificates_are_named_for_what_they_are() -> None:
     assert "No gate's σ_max bounds the gradient" in gates.note
 
 
+def test_highest_power_is_told_with_its_lag() -> None:
+    entry = {"kreiss": 2.6, "power_height": math.log(3.9125670783767), "power_lag": 9}
+    assert tables.spectrum_table(entry).rows == [
+        ("Kreiss constant, a lower value", "2.6000"),
+        ("largest norm of a power", "3.9126 at lag 9"),
+    ]
+    growing = {"kreiss": "inf", "power_height": "inf", "power_lag": None}
+    assert tables.spectrum_table(growing).rows == [("Kreiss constant, a lower value", "∞")]
+
+
 def test_gates_have_ends_and_half_lives_and_the_state_its_shares() -> None:
     ends = {"low_share": 0.25, "high_share": 0.0}
     lives = {"half_life_min": 0.5, "half_life_median": 12.3, "half_life_max": "inf"}

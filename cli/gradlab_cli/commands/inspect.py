@@ -23,6 +23,7 @@ COLUMNS = {
     "numerical_radius": "numerical radius",
     "henrici": "Henrici",
     "condition_number": "condition",
+    "kreiss": "Kreiss",
 }
 GATE_COLUMNS = ("recurrence", "gate", "sigma_max", "spectral radius", "note")
 
