@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gradlab.arrays import Array
 from gradlab.checkpoints.layers import StoredLayer
 
 NUMBERED = re.compile(r"(?P<base>.*?)(_(?P<number>\d{1,6}))?", re.ASCII)
@@ -66,13 +65,8 @@ def _fitting(series: Sequence[str], layers: Sequence[StoredLayer]) -> list[list[
 
 
 def _width(stack: str, layers: Sequence[StoredLayer]) -> int:
-    return sum(_matrix(entry, "W_hh", "W_h").shape[1] for entry in layers if entry.stack == stack)
+    return sum(entry.output_size for entry in layers if entry.stack == stack)
 
 
 def _features(stack: str, layers: Sequence[StoredLayer]) -> int:
-    first = next(entry for entry in layers if entry.stack == stack)
-    return int(_matrix(first, "W_xh", "W_x").shape[1])
-
-
-def _matrix(entry: StoredLayer, *names: str) -> Array:
-    return next(entry.weights[name] for name in names if name in entry.weights)
+    return next(entry for entry in layers if entry.stack == stack).input_size

@@ -37,6 +37,19 @@ class StoredLayer:
     stack: str = ""
     stored_dtype: str = ""
 
+    @property
+    def input_size(self) -> int:
+        """Features that the layer reads."""
+        return int(self._matrix("W_xh", "W_x").shape[1])
+
+    @property
+    def output_size(self) -> int:
+        """Features that the layer gives."""
+        return int(self._matrix("W_hh", "W_h").shape[1])
+
+    def _matrix(self, *names: str) -> Array:
+        return next(self.weights[name] for name in names if name in self.weights)
+
     def recurrence(self, dtype: str) -> Recurrence:
         """The layer as a recurrence.
 

@@ -16,11 +16,15 @@ from gradlab.checkpoints import (
     zip_members,
 )
 from gradlab.checkpoints.archive import MAX_BYTES, Archive, first_bytes, reading
+from gradlab.checkpoints.keras import hdf5_file, zip_file
 from gradlab.checkpoints.onnx import archive as onnx
 from gradlab.errors import ModelFileError
 
 HEAD_BYTES = 64
-EXPECTED = "expected a PyTorch state dict (.pt), .safetensors, .npz, .onnx or Flax .msgpack"
+EXPECTED = (
+    "expected a PyTorch state dict (.pt), .safetensors, .npz, Keras .keras or .h5, .onnx or Flax "
+    ".msgpack"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +39,25 @@ class Format:
 # In order: the first that recognizes a file reads it. A new format is a module and a line here.
 FORMATS = tuple(
     Format(module.CONTAINER, module.recognizes, module.read)
-    for module in (torch_zip, npz, torch_legacy, array_pickle, safetensors, flax_msgpack, onnx)
+    for module in (
+        zip_file,
+        torch_zip,
+        npz,
+        torch_legacy,
+        array_pickle,
+        safetensors,
+        hdf5_file,
+        flax_msgpack,
+        onnx,
+    )
 )
 
 # Formats that are known and not read, by their first bytes, a zip member or the suffix.
 KNOWN_HEADS = {
-    b"\x89HDF\r\n\x1a\n": "an HDF5 file (Keras)",
     b"\x93NUMPY": "a single NumPy array without names",
     b"{": "a JSON file",
 }
 KNOWN_MEMBERS = {
-    "model.weights.h5": "a Keras file",
     "archive_format": "a torch.export archive (.pt2)",
 }
 KNOWN_SUFFIXES = {

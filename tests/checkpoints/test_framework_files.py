@@ -101,24 +101,6 @@ def test_cells_without_layers_are_networks_of_their_own(models: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("keras_simplernn.keras", "a Keras file"),
-        ("tfkeras2_lstm.h5", "an HDF5 file"),
-    ],
-)
-def test_file_without_a_readable_layer_is_refused_by_what_it_is(
-    models: Path, name: str, found: str
-) -> None:
-    with pytest.raises(gl.ModelFileError) as refusal:
-        gl.load(models / name)
-    message = str(refusal.value)
-    assert found in message
-    assert str(models / name) in message
-    assert message.isprintable()
-
-
-@pytest.mark.parametrize(
     ("name", "key", "sigma"),
     [
         ("lstm_1l_legacy", "weight_hh_l0", "sigma_stack_l0"),
