@@ -194,8 +194,8 @@ def token_sequences(path: Path, sequence: SequenceOptions, options: MeasureOptio
 
 
 def load(path: Path, **settings: Any) -> gl.Network:
-    """Network in a model file; a folder is refused with the command that takes one."""
-    if path.is_dir():
+    """Network in a model file; the folder of a run is refused with the command that takes it."""
+    if (path / "summary.json").is_file():
         raise gl.ModelFileError(
             f"{path} is a folder, expected a model file; `gradlab report` renders the folder of a "
             f"saved run"

@@ -17,6 +17,13 @@ RECURRENT_KEY = re.compile(
 # Optimizers keep tensors of the weights' own shapes, some of them under the weights' own names.
 MOMENT = re.compile(r"(^|[./])(exp_avg|exp_avg_sq|max_exp_avg_sq|square_avg|momentum_buffer)[./]")
 
+# Weights that only a multiplicative LSTM has: its state is multiplied by the input's before the
+# gates, and everything else about it has an LSTM's names and shapes.
+MULTIPLICATIVE = re.compile(
+    r"(?P<prefix>(.*[./])?)(wm[hx]|w_m[hx]|w_m[ih]h|weight_m[hi]h?)(_l\d+(_reverse)?)?([./]\w+)?",
+    re.ASCII,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
@@ -95,6 +102,16 @@ class Place:
 def weight_names(names: Iterable[str]) -> list[str]:
     """Names without those of optimizer moments."""
     return [name for name in names if not MOMENT.search(name)]
+
+
+def multiplicative_layers(names: Iterable[str]) -> dict[str, str]:
+    """Prefixes of multiplicative LSTMs, and a tensor of each by which it is known."""
+    matches = ((name, MULTIPLICATIVE.fullmatch(name)) for name in names)
+    found: dict[str, str] = {}
+    for name, match in matches:
+        if match is not None:
+            found.setdefault(match["prefix"], name)
+    return found
 
 
 def stacks_of(names: Iterable[str]) -> list[list[Place]]:

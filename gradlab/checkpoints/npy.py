@@ -53,6 +53,18 @@ def read_npy(stream: BufferedIOBase, size: int, name: str) -> Array:
     return values.reshape(shape, order="F" if fortran else "C")
 
 
+def npy_layout(stream: BufferedIOBase) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+    """Shape and type that the header at a stream's position declares; values are not read.
+
+    Parameters
+    ----------
+    stream
+        At the magic bytes; left at the first value.
+    """
+    shape, _, dtype = _header(stream)
+    return shape, dtype
+
+
 def _header(stream: BufferedIOBase) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # headers written by Python 2 are read all the same

@@ -11,6 +11,8 @@ from gradlab.checkpoints import (
     flax_msgpack,
     npz,
     safetensors,
+    sharded,
+    torch_export,
     torch_legacy,
     torch_zip,
     zip_members,
@@ -18,12 +20,13 @@ from gradlab.checkpoints import (
 from gradlab.checkpoints.archive import MAX_BYTES, Archive, first_bytes, reading
 from gradlab.checkpoints.keras import hdf5_file, zip_file
 from gradlab.checkpoints.onnx import archive as onnx
+from gradlab.checkpoints.refusals import folder_refusal, has_known_suffix, refusal
 from gradlab.errors import ModelFileError
 
 HEAD_BYTES = 64
 EXPECTED = (
-    "expected a PyTorch state dict (.pt), .safetensors, .npz, Keras .keras or .h5, .onnx or Flax "
-    ".msgpack"
+    "expected a PyTorch file (.pt, .pt2), .safetensors, .npz, Keras .keras or .h5, .onnx, Flax "
+    ".msgpack or a pickle of arrays"
 )
 
 
@@ -41,10 +44,12 @@ FORMATS = tuple(
     Format(module.CONTAINER, module.recognizes, module.read)
     for module in (
         zip_file,
+        torch_export,
         torch_zip,
         npz,
         torch_legacy,
         array_pickle,
+        sharded,
         safetensors,
         hdf5_file,
         flax_msgpack,
@@ -52,20 +57,8 @@ FORMATS = tuple(
     )
 )
 
-# Formats that are known and not read, by their first bytes, a zip member or the suffix.
-KNOWN_HEADS = {
-    b"\x93NUMPY": "a single NumPy array without names",
-    b"{": "a JSON file",
-}
-KNOWN_MEMBERS = {
-    "archive_format": "a torch.export archive (.pt2)",
-}
-KNOWN_SUFFIXES = {
-    ".eqx": "an Equinox file",
-    ".mlmodel": "a CoreML model",
-    ".tflite": "a TensorFlow Lite model",
-    ".pb": "a TensorFlow model",
-}
+# Told by a structure that other protocol buffers share: a suffix that names one of those is heeded.
+GUESSED = (onnx.CONTAINER,)
 
 
 def read_archive(path: Path, max_bytes: int = MAX_BYTES) -> Archive:
@@ -88,13 +81,16 @@ def read_archive(path: Path, max_bytes: int = MAX_BYTES) -> Archive:
     ModelFileError
         If there is no such file, or it is truncated, damaged or of another format.
     """
+    if path.is_dir():
+        raise ModelFileError(f"{path} {folder_refusal(path)}")
     head = first_bytes(path, HEAD_BYTES)
     members = _members(path, head)
     for entry in FORMATS:
-        if entry.recognizes(head, members):
+        alike = entry.container in GUESSED and has_known_suffix(path)
+        if not alike and entry.recognizes(head, members):
             with reading(path, entry.container):
                 return entry.read(path, max_bytes)
-    raise ModelFileError(f"{path} {_described(path, head, members)}; {EXPECTED}")
+    raise ModelFileError(f"{path} {refusal(path, head, members)}; {EXPECTED}")
 
 
 def _members(path: Path, head: bytes) -> list[str]:
@@ -102,18 +98,3 @@ def _members(path: Path, head: bytes) -> list[str]:
         return []
     with reading(path, "a zip archive"):
         return list(zip_members.member_sizes(path))
-
-
-def _described(path: Path, head: bytes, members: Sequence[str]) -> str:
-    known = (
-        *(what for start, what in KNOWN_HEADS.items() if head.startswith(start)),
-        *(what for member, what in KNOWN_MEMBERS.items() if _holds(members, member)),
-        *(what for suffix, what in KNOWN_SUFFIXES.items() if path.suffix.lower() == suffix),
-    )
-    if known:
-        return f"is {known[0]}, which this version does not read"
-    return "is a zip archive without a model" if members else "is not a model file"
-
-
-def _holds(members: Sequence[str], name: str) -> bool:
-    return any(member == name or member.endswith(f"/{name}") for member in members)

@@ -15,7 +15,7 @@ from gradlab.checkpoints.archive import Tensors, spoken
 from gradlab.checkpoints.element_types import real_numbers
 from gradlab.checkpoints.findings import Findings, Unsaid
 from gradlab.checkpoints.gated import ASSUMED, gated_cell
-from gradlab.checkpoints.keys import Place, stacks_of, weight_names
+from gradlab.checkpoints.keys import Place, multiplicative_layers, stacks_of, weight_names
 from gradlab.checkpoints.layers import cast, stored_dtype
 from gradlab.checkpoints.parametrizations import EffectiveTensors, effective_tensors
 from gradlab.checkpoints.told import Told, told_sentences
@@ -58,9 +58,15 @@ def find_recurrences(
     """
     effective = effective_tensors(stored, weight_names(stored))
     layers = _LayerReader(effective, unsaid, told or {})
-    skipped: list[str] = []
+    odd = multiplicative_layers(effective.readers)
+    skipped = [
+        f"{spoken(prefix.rstrip('./') or name)} is a multiplicative LSTM ({spoken(name)})"
+        for prefix, name in odd.items()
+    ]
     recurrences: list[Recurrence] = []
     for stack in stacks_of((*effective.readers, *effective.unreadable)):
+        if stack[0].prefix in odd:
+            continue
         reasons = [reason for place in stack if (reason := layers.unsupported(place))]
         skipped.extend(reasons)
         if not reasons:

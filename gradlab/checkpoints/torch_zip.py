@@ -55,7 +55,7 @@ def read(path: Path, max_bytes: int) -> Archive:
     pickle = read_member(path, f"{root}{PICKLE}", min(max_bytes, MAX_PICKLE_BYTES))
     described = read_pickle(io.BytesIO(pickle), CONSTRUCTORS, storage_reference)
     named = named_tensors(described)
-    order = _byte_order(path, root, list(members))
+    order = byte_order(path, root, list(members))
     readers = {
         name: partial(_read_tensor, path, root, order, tensor, max_bytes)
         for name, tensor in named.tensors.items()
@@ -78,7 +78,23 @@ def _root(members: Sequence[str]) -> str | None:
     return min(found, key=len).removesuffix(PICKLE) if found else None
 
 
-def _byte_order(path: Path, root: str, members: Sequence[str]) -> ByteOrder:
+def byte_order(path: Path, root: str, members: Sequence[str]) -> ByteOrder:
+    """Byte order of an archive's storages: little-endian where it does not say.
+
+    Parameters
+    ----------
+    path
+        The archive.
+    root
+        Folder inside it, with its slash.
+    members
+        Names of its members.
+
+    Raises
+    ------
+    ModelFileError
+        If it is spelled in another way than PyTorch does.
+    """
     name = f"{root}byteorder"
     spelled = read_member(path, name, 64) if name in members else b"little"
     if spelled not in BYTE_ORDERS:

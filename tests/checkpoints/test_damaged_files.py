@@ -187,8 +187,7 @@ def test_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
     ("content", "part"),
     [
         (b"hello, world, this is text\n", "is not a model file"),
-        (b"\x93NUMPY\x01\x00v\x00{'descr': '<f8'}", "a single NumPy array"),
-        (b'{"weight_map": {}}', "a JSON file"),
+        (b'{"weights": {}}', "a JSON file"),
         (b"PK\x05\x06" + bytes(18), "is not a model"),
     ],
 )
@@ -197,7 +196,7 @@ def test_file_that_is_no_model_is_said_to_be_so(
 ) -> None:
     with pytest.raises(gl.ModelFileError, match=part) as refusal:
         gl.load(write.bytes(content))
-    assert "expected a PyTorch state dict (.pt)" in str(refusal.value)
+    assert "expected a PyTorch file (.pt, .pt2), .safetensors" in str(refusal.value)
 
 
 def test_suffix_does_not_decide_how_a_file_is_read(models: Path, write: ModelWriter) -> None:
