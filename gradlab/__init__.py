@@ -104,6 +104,8 @@ if TYPE_CHECKING:
     from gradlab.records.lyapunov import LyapunovSpectrum as LyapunovSpectrum
     from gradlab.records.strict import strict_json as strict_json
     from gradlab.records.trajectory import Trajectory as Trajectory
+    from gradlab.records.verification import Check as Check
+    from gradlab.records.verification import Verification as Verification
     from gradlab.storage.comparisons import save_comparison as save_comparison
     from gradlab.storage.export import export_npz as export_npz
     from gradlab.storage.folder import refuse_to_overwrite as refuse_to_overwrite
@@ -116,6 +118,7 @@ if TYPE_CHECKING:
     from gradlab.sweeps import grid as grid
     from gradlab.sweeps import sweep as sweep
     from gradlab.trainings import train as train
+    from gradlab.verification.verifying import verify as verify
 
 _ROOMS = {
     "gradlab.analysis.bounds": ("bound_ladder",),
@@ -197,6 +200,7 @@ _ROOMS = {
     "gradlab.records.lyapunov": ("LyapunovSpectrum",),
     "gradlab.records.strict": ("strict_json",),
     "gradlab.records.trajectory": ("Trajectory",),
+    "gradlab.records.verification": ("Check", "Verification"),
     "gradlab.storage.comparisons": ("save_comparison",),
     "gradlab.storage.export": ("export_npz",),
     "gradlab.storage.folder": ("refuse_to_overwrite",),
@@ -204,6 +208,7 @@ _ROOMS = {
     "gradlab.storage.trainings": ("claim_training", "finish_training", "save_training"),
     "gradlab.sweeps": ("grid", "sweep"),
     "gradlab.trainings": ("train",),
+    "gradlab.verification.verifying": ("verify",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -16,6 +16,7 @@ from gradlab_cli.commands.plot import plot
 from gradlab_cli.commands.report import report
 from gradlab_cli.commands.sweep import sweep
 from gradlab_cli.commands.train import train
+from gradlab_cli.commands.verify import verify
 from gradlab_cli.errors import complain, guarded, usage_line
 from gradlab_cli.groups import spread
 
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (inspect, analyze, sweep, report, plot, train, compare):
+for command in (inspect, analyze, sweep, report, plot, train, compare, verify):
     app.command(command.__name__)(guarded(spread(command)))
 
 
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Raises
     ------
     SystemExit
-        Always: 0 fine, 1 known error, 2 wrong usage, 130 interrupted.
+        Always: 0 fine, 1 known error, 2 wrong usage, 3 a check that failed, 130 interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:

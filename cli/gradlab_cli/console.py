@@ -36,7 +36,7 @@ class Console:
         if not self.as_json:
             typer.echo(text)
 
-    def document(self, document: Mapping[str, Any]) -> None:
+    def document(self, document: Mapping[str, Any] | Sequence[Any]) -> None:
         """Write data for programs to stdout: one document of strict JSON."""
         if self.as_json:
             typer.echo(json.dumps(gl.strict_json(document), indent=2, allow_nan=False))

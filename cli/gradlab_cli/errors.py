@@ -14,6 +14,7 @@ import gradlab as gl
 
 KNOWN_ERROR = 1
 USAGE_ERROR = 2
+CHECK_FAILED = 3
 INTERRUPTED = 130
 
 Parameters = ParamSpec("Parameters")
