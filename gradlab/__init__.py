@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gradlab.analysis.gates import half_life_of_forget_bias as half_life_of_forget_bias
     from gradlab.analysis.gradients import gradient_profile as gradient_profile
     from gradlab.analysis.gradients import gradient_profiles as gradient_profiles
+    from gradlab.analysis.inspection import inspect as inspect
     from gradlab.analysis.jacobians import jacobian_profile as jacobian_profile
     from gradlab.analysis.lyapunov import lyapunov_from_jacobians as lyapunov_from_jacobians
     from gradlab.analysis.lyapunov import lyapunov_spectrum as lyapunov_spectrum
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from gradlab.comparison import compare as compare
     from gradlab.comparison import compare_cells as compare_cells
     from gradlab.dynamics import analyze as analyze
-    from gradlab.dynamics import inspect as inspect
     from gradlab.engine.bptt import bptt as bptt
     from gradlab.engine.clipping import clip_audit as clip_audit
     from gradlab.engine.clipping import clip_by_norm as clip_by_norm
@@ -131,6 +131,7 @@ _ROOMS = {
         "half_life_of_forget_bias",
     ),
     "gradlab.analysis.gradients": ("gradient_profile", "gradient_profiles"),
+    "gradlab.analysis.inspection": ("inspect",),
     "gradlab.analysis.jacobians": ("jacobian_profile",),
     "gradlab.analysis.lyapunov": ("lyapunov_from_jacobians", "lyapunov_spectrum"),
     "gradlab.analysis.meanfield": ("critical_gain", "mean_field"),
@@ -154,7 +155,7 @@ _ROOMS = {
     "gradlab.checkpoints.from_keras": ("from_keras",),
     "gradlab.checkpoints.listing": ("list_tensors", "propose_mapping"),
     "gradlab.comparison": ("compare", "compare_cells"),
-    "gradlab.dynamics": ("analyze", "inspect"),
+    "gradlab.dynamics": ("analyze",),
     "gradlab.engine.bptt": ("bptt",),
     "gradlab.engine.clipping": (
         "clip_audit",

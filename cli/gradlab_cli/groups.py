@@ -110,6 +110,7 @@ class MeasureOptions(ReadingOptions):
     block: measurement.BlockOption = 8
     exponents: measurement.ExponentsOption = None
     transient: measurement.TransientOption = None
+    certificates: measurement.CertificatesOption = "cheap"
     dtype: measurement.DtypeOption = "float64"
     seed: measurement.SeedOption = 0
 

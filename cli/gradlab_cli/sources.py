@@ -89,6 +89,7 @@ def measure(
         block=options.block,
         exponents=options.exponents,
         transient=options.transient,
+        certificates=options.certificates,
         seed=options.seed,
         source=subject.source,
         description=subject.sequences.description,

@@ -52,6 +52,8 @@ def _evidence(entry: Mapping[str, Any]) -> Iterator[str]:
             "transient", f"rises by {height} nats, highest at lag {regime['transient_lag']}"
         )
     yield _line("weights", _weights(entry))
+    if certified := _certified(entry):
+        yield _line("certificate", certified)
     yield _line("reach", _reach(entry["horizon"]))
     yield from (_line(*exit_) for exit_ in _exits(entry["horizon"]))
     if entry["gradient"]:
@@ -67,6 +69,12 @@ def _evidence(entry: Mapping[str, Any]) -> Iterator[str]:
 
 def _line(name: str, text: str) -> str:
     return f"  {name.ljust(WIDTH)}{text}"
+
+
+def _certified(entry: Mapping[str, Any]) -> str:
+    from gradlab_reports.certificates import sentence
+
+    return sentence(entry)
 
 
 def _weights(entry: Mapping[str, Any]) -> str:

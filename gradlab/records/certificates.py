@@ -112,9 +112,10 @@ class Certificates(Mapping[str, Certificate]):
         return min(close, key=lambda name: self.entries[name].constant or 1.0, default=None)
 
     def to_summary(self) -> dict[str, Any]:
-        """The keys ``certificates`` and ``certificate_floor`` of ``summary.json``."""
+        """The certificates' keys of ``summary.json``."""
         return {
             "certificates": {name: entry.to_summary() for name, entry in self.entries.items()},
+            "strongest_certificate": self.strongest,
             "certificate_floor": None if self.floor is None else self.floor.to_summary(),
         }
 

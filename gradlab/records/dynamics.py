@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from gradlab.arrays import Array, read_only
 from gradlab.errors import SettingError, unknown_name
+from gradlab.records.certificates import Certificates
 from gradlab.records.frames import frame, stack_frames
 from gradlab.records.gates import GateDynamics
 from gradlab.records.gradients import GradientProfile
@@ -62,6 +63,7 @@ class RecurrenceDynamics:
     gates: GateDynamics | None = None  # of cells that carry their state on
     gradient: GradientProfile | None = None  # with targets, where the loss reads this recurrence
     lyapunov: LyapunovSpectrum | None = None  # averaged over the counted steps of all sequences
+    certificates: Certificates = field(default_factory=lambda: Certificates(entries={}))
     mean_field: MeanField | None = None  # of cells that could be a draw of a random ensemble
 
     def __post_init__(self) -> None:
@@ -139,6 +141,7 @@ class RecurrenceDynamics:
             "state_size": described.state_size,
             **spectrum_summary(self.spectrum),
             **_gates_summary(self.spectrum, self.saturation, self.gates),
+            **self.certificates.to_summary(),
             "saturated_share": self.saturation.saturated_share,
             "saturation": _saturation_summary(self.saturation),
             "regime": self.regime.to_summary(),
@@ -216,7 +219,6 @@ def spectrum_summary(spectrum: SpectralSummary) -> dict[str, Any]:
         "power_height": None if iterated is None else iterated.power_height,
         "power_lag": None if iterated is None else iterated.power_lag,
         "gates": {name: _gate_summary(name, gate) for name, gate in named.items()},
-        "certificates": {},
     }
 
 

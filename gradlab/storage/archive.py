@@ -12,6 +12,7 @@ import numpy as np
 
 from gradlab.arrays import Array, close
 from gradlab.errors import RunFolderError
+from gradlab.records.certificates import Certificate, CertificateFloor, Certificates
 from gradlab.records.dynamics import GradientDynamics, RecurrenceDescription, RecurrenceDynamics
 from gradlab.records.gates import CarryGate, GateDynamics, GateValues
 from gradlab.records.gradients import GradientProfile
@@ -31,6 +32,9 @@ RECORDS: dict[str, type] = {
     for record in (
         BoundLadder,
         CarryGate,
+        Certificate,
+        CertificateFloor,
+        Certificates,
         GateDynamics,
         GateSaturation,
         GateValues,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradlab as gl
-from gradlab_reports import comparison, tables, theory, views
+from gradlab_reports import certificates, comparison, tables, theory, views
 from gradlab_reports.comparison import ComparisonPage
 from gradlab_reports.drawing import Drawing
 from gradlab_reports.html import render
@@ -142,7 +142,7 @@ def _section(
         rate=views.rate_words(entry),
         verdict=views.verdict(entry),
         false_friend=views.false_friend(entry),
-        remarks=views.remarks(entry),
+        remarks=[*views.remarks(entry), *certificates.remark(entry)],
         numbers=views.key_numbers(entry),
         figures=[_figure(drawing, markup) for drawing in drawings],
         tables=_tables(entry, data),
@@ -172,6 +172,7 @@ def _tables(entry: Mapping[str, Any], data: RunTables) -> list[tables.Table]:
         tables.gates_table(entry),
         tables.spectrum_table(entry),
         theory.mean_field_table(entry.get("mean_field") or {}),
+        certificates.certificates_table(entry),
         tables.saturation_table(entry.get("saturation") or {}),
     ]
     return [table for table in found if table is not None and table.rows]

@@ -164,11 +164,6 @@ def spectrum_table(recurrence: Mapping[str, Any]) -> Table:
     if recurrence.get("power_lag"):
         height = factor(number(recurrence["power_height"]), 5)
         rows.append(("largest norm of a power", f"{height} at lag {recurrence['power_lag']}"))
-    for name, entry in (recurrence.get("certificates") or {}).items():
-        if entry.get("rate") is not None:
-            rate, constant = number(entry["rate"]), number(entry.get("constant"))
-            words = f"× {plain(rate, 5)} per step, constant {plain(constant, 5)}"
-            rows.append((f"certificate {name} (a bound)", words))
     return Table(title="Recurrent weights", header=("quantity", "value"), rows=rows)
 
 

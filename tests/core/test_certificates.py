@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -389,3 +391,77 @@ def test_the_table_has_a_row_a_certificate() -> None:
     assert list(table.certificate) == list(NAMES)
     assert list(table.columns) == ["certificate", "rate", "constant", "status", "holds_for"]
     assert np.isnan(table.rate.iloc[-1])
+
+
+def gated(cell: str, seed: int, scale: float, **options: Any) -> gl.LSTMCell | gl.GRUCell:
+    """Weights of each gate from seeds of their own, as the reference values have them."""
+    gates, kind = (4, gl.LSTMCell) if cell == "lstm" else (3, gl.GRUCell)
+
+    def stacked(first: int, *shape: int) -> Array:
+        blocks = [lcg(seed + first + gate, *shape) for gate in range(gates)]
+        return np.asarray(scale * np.concatenate(blocks))
+
+    return kind(
+        W_x=stacked(1, 4, 1),
+        W_h=stacked(1 + gates, 4, 4),
+        b_x=stacked(1 + 2 * gates, 4),
+        **options,
+    )
+
+
+def test_an_lstm_is_certified_for_bounded_inputs() -> None:
+    found = gl.certificates(gated("lstm", 700, 0.25, forget_bias=-1.0), input_bound=1.0)
+    assert list(found) == ["gamma_lstm"]
+    assert rate(found, "gamma_lstm") == pytest.approx(0.92004839131132, rel=1e-9)
+    assert found["gamma_lstm"].holds_for == (
+        "every input with |x| <= 1, from |h_0| <= 1 and |c_0| <= 1.12926 on"
+    )
+
+
+def test_a_gru_is_certified_for_bounded_inputs_only() -> None:
+    """Where z comes to 1 the state is kept: without a limit the rate is 1."""
+    cell = gated("gru", 300, 0.15)
+    small, large = (gl.certificates(cell, input_bound=X) for X in (1.0, 1e9))
+    assert rate(small, "gamma_gru") < rate(large, "gamma_gru")
+    assert rate(large, "gamma_gru") == pytest.approx(1.0, rel=1e-9)
+    assert "|x| <= 1," in small["gamma_gru"].holds_for
+    assert large["gamma_gru"].holds_for == "every input, from |h_0| <= 1 on"
+
+
+def test_a_cell_that_no_certificate_covers_has_none() -> None:
+    layer = vanilla(ROTATING)
+    found = gl.certificates(gl.JointCell({"a": layer}))
+    assert dict(found) == {}
+    assert found.strongest is None
+    assert found.floor is None
+
+
+def test_an_lstm_without_a_limit_of_its_cell_says_why() -> None:
+    cell = gl.LSTMCell(W_x=np.zeros((4, 1)), W_h=np.zeros((4, 1)), forget_bias=60.0)
+    found = gl.certificates(cell)["gamma_lstm"]
+    assert found.rate is None
+    assert found.status.startswith("not found: ")
+
+
+def test_a_run_holds_the_cheap_certificates_and_all_on_request() -> None:
+    cell = gl.VanillaCell(W_hh=ROTATING, W_xh=np.eye(2))
+    inputs = np.random.default_rng(0).standard_normal((12, 2, 2))
+    cheap = gl.analyze(cell, inputs).only().certificates
+    assert cheap["lmi"].status == "skipped"
+    assert cheap["perron"].found
+    whole = gl.analyze(cell, inputs, certificates="all")
+    assert dict(whole.only().certificates) == dict(gl.certificates(cell))
+    summary = whole.summary()["recurrences"][0]
+    assert summary["certificates"]["lmi"]["rate"] == whole.only().certificates["lmi"].rate
+    assert summary["strongest_certificate"] == "lmi"
+    with pytest.raises(gl.UnknownNameError, match="did you mean 'all'"):
+        gl.analyze(cell, inputs, certificates="alle")
+
+
+def test_a_saved_run_keeps_its_certificates(tmp_path: Path) -> None:
+    cell = gl.VanillaCell(W_hh=ROTATING, W_xh=np.eye(2))
+    inputs = np.random.default_rng(0).standard_normal((12, 2, 2))
+    measured = gl.analyze(cell, inputs, certificates="all")
+    read = gl.load_run(gl.save(measured, tmp_path / "run")).only().certificates
+    assert dict(read) == dict(measured.only().certificates)
+    assert read.floor == measured.only().certificates.floor

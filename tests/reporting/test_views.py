@@ -185,15 +185,12 @@ def test_saturation_is_told_with_its_rule() -> None:
     ]
 
 
-def test_gates_and_certificates_are_named_for_what_they_are() -> None:
+def test_gates_are_named_for_what_they_are() -> None:
     entry = {
         "gamma_w": None,
         "gates": {"f": {"sigma_max": 1.5, "spectral_radius": 0.9}},
-        "certificates": {"perron": {"rate": 0.8, "constant": 2.0}, "lmi": {"rate": None}},
     }
-    assert tables.spectrum_table(entry).rows == [
-        ("certificate perron (a bound)", "× 0.80000 per step, constant 2.0000"),
-    ]
+    assert tables.spectrum_table(entry).rows == []
     gates = tables.gates_table(entry)
     assert gates is not None
     assert gates.rows == [("f", "1.500", "0.9000", "", "", "")]

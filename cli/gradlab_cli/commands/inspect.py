@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gradlab as gl
 from gradlab_cli.console import Console
 from gradlab_cli.groups import MessageOptions, ReadingOptions
+from gradlab_cli.options.certificates import BudgetOption, InputBoundOption
 from gradlab_cli.options.network import ListOption, ModelArgument, ProposeMapOption
 from gradlab_cli.sources import load
 from gradlab_cli.tensors import refuse_both, show_proposal, show_tensors
@@ -32,25 +34,39 @@ def inspect(
     model: ModelArgument,
     *,
     reading: ReadingOptions,
+    budget: BudgetOption = 2.0,
+    input_bound: InputBoundOption = 1.0,
     list_tensors: ListOption = False,
     propose_map: ProposeMapOption = False,
     messages: MessageOptions,
 ) -> None:
-    """List every recurrence in a model file with its norms; nothing is run."""
+    """List every recurrence in a model file with its norms and certificates; nothing is run."""
     console = Console(as_json=messages.json, quiet=messages.quiet)
     if list_tensors or propose_map:
         refuse_both(list_tensors, propose_map, reading)
         show = show_tensors if list_tensors else show_proposal
         show(console, model, reading)
         return
-    document = gl.inspect(load(model, **reading.arguments()))
+    network = load(model, **reading.arguments())
+    with console.working("searching for certificates"):
+        document = gl.inspect(network, budget=budget, input_bound=input_bound)
     console.document(document)
     console.table(tuple(COLUMNS.values()), [_row(entry) for entry in document["recurrences"]])
     gates = [row for entry in document["recurrences"] for row in _gate_rows(entry)]
     if gates:
         console.table(GATE_COLUMNS, gates)
+    for line in _certified(document["recurrences"], budget):
+        console.text(line)
     for assumption in document["assumptions"]:
         console.note(f"assumed: {assumption}")
+
+
+def _certified(entries: Sequence[dict[str, Any]], budget: float) -> list[str]:
+    """A sentence a recurrence on what holds for every input; none where nothing covers the cell."""
+    from gradlab_reports.certificates import sentence
+
+    said = {entry["name"]: sentence(entry, searched=f"within {budget:g} s") for entry in entries}
+    return [f"{name}: {words}" for name, words in said.items() if words]
 
 
 def _row(entry: dict[str, Any]) -> list[str]:

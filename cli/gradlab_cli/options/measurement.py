@@ -72,6 +72,15 @@ TransientOption = Annotated[
     ),
 ]
 
+CertificatesOption = Annotated[
+    Literal["cheap", "all"],
+    typer.Option(
+        help="Certificates that hold for every input: the cheap ones, or those that have to be "
+        "searched for too (seconds from about a hundred units on).",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
 DtypeOption = Annotated[
     Literal["float64", "float32"],
     typer.Option(help="Floating-point type of the run.", rich_help_panel=MEASUREMENT),

@@ -7,6 +7,7 @@ import math
 from gradlab.analysis.certificates.diagonal import diagonal, search_scaling
 from gradlab.analysis.certificates.effort import Effort
 from gradlab.analysis.certificates.family import JacobianFamily, jacobian_family
+from gradlab.analysis.certificates.gated import gated_certificates
 from gradlab.analysis.certificates.lmi import lmi
 from gradlab.analysis.certificates.necessary import certificate_floor
 from gradlab.analysis.certificates.norms import norm_1, norm_inf, sigma_max
@@ -23,7 +24,11 @@ NOT_SEARCHED = Certificate(rate=None, constant=None, status=SKIPPED)
 
 
 def certificates(
-    cell: Cell, *, search: bool = True, budget: float | int | None = None
+    cell: Cell,
+    *,
+    search: bool = True,
+    budget: float | int | None = None,
+    input_bound: float | int = 1.0,
 ) -> Certificates:
     r"""What is proven of :math:`\lVert \partial h_t/\partial h_k \rVert` for every input.
 
@@ -36,19 +41,22 @@ def certificates(
     budget
         Seconds after which the search ends with the best it has proven. None limits the steps
         instead, by the size of the matrix, and gives the same certificates every time.
+    input_bound
+        Largest modulus of an input's entry, for gated cells: without a limit no LSTM vanishes.
 
     Returns
     -------
     certificates
         By name, loosest first: ``sigma_max``, ``norm_1``, ``norm_inf``, ``perron``, ``diagonal``
-        and ``lmi`` for vanilla and leaky cells. Each says that
+        and ``lmi`` for vanilla and leaky cells, ``gamma_lstm`` or ``gamma_gru`` for gated ones,
+        whose ``holds_for`` states the limits. Each says that
         :math:`\lVert \partial h_t/\partial h_k \rVert \le K r^{t-k}`; one that was not found has
         rate None and a status. Empty for cells that none of them covers.
 
     Raises
     ------
     SettingError
-        If the budget is negative or not a number.
+        If the budget or the input's limit is negative or not a number.
 
     Notes
     -----
@@ -60,7 +68,7 @@ def certificates(
         raise SettingError(f"budget {budget}: expected seconds, 0 or more")
     family = jacobian_family(cell)
     if family is None:
-        return Certificates(entries={})
+        return Certificates(entries=gated_certificates(cell, float(input_bound)))
     effort = Effort.of_seconds(None if budget is None else float(budget))
     with single_threaded_blas():
         plain = {
