@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gradlab.checkpoints import load as load
     from gradlab.checkpoints.from_flax import from_flax as from_flax
     from gradlab.checkpoints.from_keras import from_keras as from_keras
+    from gradlab.checkpoints.from_torch import from_torch as from_torch
     from gradlab.checkpoints.listing import list_tensors as list_tensors
     from gradlab.checkpoints.listing import propose_mapping as propose_mapping
     from gradlab.comparison import compare as compare
@@ -153,6 +154,7 @@ _ROOMS = {
     "gradlab.checkpoints": ("load",),
     "gradlab.checkpoints.from_flax": ("from_flax",),
     "gradlab.checkpoints.from_keras": ("from_keras",),
+    "gradlab.checkpoints.from_torch": ("from_torch",),
     "gradlab.checkpoints.listing": ("list_tensors", "propose_mapping"),
     "gradlab.comparison": ("compare", "compare_cells"),
     "gradlab.dynamics": ("analyze",),
