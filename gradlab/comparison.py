@@ -55,7 +55,7 @@ def compare_cells(
     max_lag: int | None = None,
     threshold: float = 0.97,
     strict: bool = True,
-    block: int = 8,
+    block: int | str = "auto",
     seed: int | None = None,
     description: str = "inputs given as an array",
     synthetic: bool = False,

@@ -55,7 +55,7 @@ class AnalysisSettings:
     max_lag: int | None
     threshold: float
     strict: bool
-    block: int
+    block: int | str
     exponents: int | None
     transient: int | None
     certificates: str
@@ -75,7 +75,7 @@ def analyze(
     max_lag: int | None = None,
     threshold: float = 0.97,
     strict: bool = True,
-    block: int = 8,
+    block: int | str = "auto",
     exponents: int | None = None,
     transient: int | None = None,
     certificates: str = "cheap",
@@ -110,7 +110,7 @@ def analyze(
     threshold, strict
         Rule of the saturated share, see `saturation`.
     block
-        Steps of a block of the bound ladder.
+        Steps of a block of the bound ladder, or ``"auto"``, see `bound_ladder`.
     exponents
         Lyapunov exponents to measure, from the largest on; 0: none. If None, all of states of up to
         256 numbers, and the first 16 of larger ones.
@@ -215,7 +215,7 @@ def _measure(
     cell = entry.cell
     anchors = _anchors(settings, run, cell.state_size)
     profile = jacobian_profile(cell, run, max_lag=settings.max_lag, anchors=anchors)
-    one_step = jacobian_profile(cell, run, max_lag=1, anchors="all", smallest=False)
+    one_step = jacobian_profile(cell, run, max_lag=1, anchors="all")
     ladder = bound_ladder(cell, run, profile=profile, block=settings.block, one_step=one_step)
     spectrum = spectral_summary(cell)
     verdict = regime(profile, ladder, spectral_radius=spectrum.spectral_radius)

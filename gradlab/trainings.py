@@ -151,7 +151,7 @@ def measure(cell: Cell, readout: Readout, task: Task, test: Batch, probe: Batch)
 def _dynamics(cell: Cell, probe: Batch) -> Row:
     run = rollout(cell, probe.inputs, lengths=probe.lengths)
     profile = jacobian_profile(cell, run, anchors="last", smallest=False)
-    verdict = regime(profile, bound_ladder(cell, run, profile=profile, block=1))
+    verdict = regime(profile, bound_ladder(cell, run, profile=profile, block=None))
     groups = profile.groups
     median = groups.quantile(profile.log_norm, 0.5)
     horizon = precision_horizon(groups.lag, median, verdict.rate, verdict.intercept).lag_1pct

@@ -89,7 +89,7 @@ def _of_cells(
         max_lag=options.max_lag,
         threshold=options.threshold,
         strict=not options.inclusive,
-        block=options.block,
+        block=options.block or "auto",
         seed=options.seed,
         description=sequences.description,
         synthetic=sequences.synthetic,

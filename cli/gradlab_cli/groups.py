@@ -107,7 +107,7 @@ class MeasureOptions(ReadingOptions):
     max_lag: measurement.MaxLagOption = None
     threshold: measurement.ThresholdOption = 0.97
     inclusive: measurement.InclusiveOption = False
-    block: measurement.BlockOption = 8
+    block: measurement.BlockOption = None
     exponents: measurement.ExponentsOption = None
     transient: measurement.TransientOption = None
     certificates: measurement.CertificatesOption = "cheap"
@@ -123,7 +123,7 @@ class ComparedOptions:
     max_lag: measurement.MaxLagOption = None
     threshold: measurement.ThresholdOption = 0.97
     inclusive: measurement.InclusiveOption = False
-    block: measurement.BlockOption = 8
+    block: measurement.BlockOption = None
     dtype: measurement.DtypeOption = "float64"
     seed: measurement.SeedOption = 0
 

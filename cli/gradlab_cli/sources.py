@@ -86,7 +86,7 @@ def measure(
         max_lag=options.max_lag,
         threshold=options.threshold,
         strict=not options.inclusive,
-        block=options.block,
+        block=options.block or "auto",
         exponents=options.exponents,
         transient=options.transient,
         certificates=options.certificates,

@@ -17,19 +17,40 @@ FLOOR = 1e-12
 
 
 def log_norms_of_products(
-    matrices: Float[Array, "steps batch m m"],
-) -> Float[Array, "steps batch"]:
-    r"""ln of the spectral norm of :math:`M_T \cdots M_{T-l+1}` for l = 1..T; nats."""
+    matrices: Float[Array, "steps batch m m"], ends: Int[Array, " ends"]
+) -> Float[Array, "ends steps batch"]:
+    r"""ln of the spectral norm of :math:`M_t \cdots M_{t-l+1}` for several end times t; nats.
+
+    Entry l - 1 of an end time belongs to lag l; those of lags beyond t are nan. The products of
+    all end times are carried together.
+    """
     finite = np.asarray(np.isfinite(matrices).all(axis=(2, 3)))
     scaled, shifts = rescale(np.where(finite[:, :, None, None], matrices, 0.0))
-    product, exponent = np.eye(matrices.shape[-1]), np.zeros(matrices.shape[1], dtype=np.int64)
-    products, scales = np.empty_like(scaled), np.empty(scaled.shape[:2])
-    for place, matrix in enumerate(scaled[::-1]):
-        product, more = rescale(product @ matrix)
-        exponent = exponent + shifts[len(shifts) - 1 - place] + more
-        products[place], scales[place] = product, exponent
-    logs = log(_norms(products)) + scales * LOG_2
-    return np.where(np.logical_and.accumulate(finite[::-1]), logs, np.inf)
+    steps, batch, m, _ = matrices.shape
+    product = np.broadcast_to(np.eye(m), (len(ends), batch, m, m)).copy()
+    log_scale, lost = np.zeros((len(ends), batch)), np.zeros((len(ends), batch), dtype=bool)
+    table = np.full((len(ends), steps, batch), np.nan)
+    for k in range(int(ends.max()) - 1, -1, -1):
+        going = np.flatnonzero(ends > k)
+        product[going], more = rescale(product[going] @ scaled[k])
+        log_scale[going] += (more + shifts[k]) * LOG_2
+        lost[going] |= ~finite[k]
+        logs = log(_norms(product[going])) + log_scale[going]
+        table[going, ends[going] - k - 1] = np.where(lost[going], np.inf, logs)
+    return table
+
+
+def log_norms_of_maxima(
+    matrices: Float[Array, "steps batch m m"], ends: Int[Array, " ends"]
+) -> Float[Array, "ends steps batch"]:
+    """Same with one matrix for a whole stretch: entry by entry the largest of its steps."""
+    steps, batch, m, _ = matrices.shape
+    table = np.full((len(ends), steps, batch), np.nan)
+    for place, t in enumerate(ends.tolist()):
+        largest = np.maximum.accumulate(matrices[:t][::-1], axis=0).reshape(-1, m, m)
+        powers = log_norms_of_powers(largest, np.repeat(np.arange(1, t + 1), batch))
+        table[place, :t] = powers.reshape(t, batch)
+    return table
 
 
 def log_norms_of_powers(

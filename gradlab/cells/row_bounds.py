@@ -137,8 +137,8 @@ def row_bounds(
 
 
 def mixed_rows(
-    kept: Float[Array, "*lead n"], psi: Float[Array, "*lead n"]
-) -> Float[Array, "*lead"]:
+    kept: Float[Array, "time batch n"], psi: Float[Array, "batch n"]
+) -> Float[Array, "time batch"]:
     """Largest k + (1 - k) ψ over the units: the bound on a step's Jacobian in the ∞-norm."""
     return np.asarray((kept + (1.0 - kept) * psi).max(axis=-1))
 

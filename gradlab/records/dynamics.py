@@ -147,6 +147,7 @@ class RecurrenceDynamics:
             "regime": self.regime.to_summary(),
             "horizon": self.horizon.to_summary(),
             "slack": dict(self.last_ladder.slack()),
+            "ladder": {"block": self.ladder.block, "absent": dict(self.ladder.absent)},
             "gradient": None if self.gradient is None else self.gradient.to_summary(),
             "lyapunov": None if self.lyapunov is None else self.lyapunov.to_summary(),
             "mean_field": None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RUNGS = ("gamma", "saturation_max", "saturation", "onestep", "blocks", "exact")
+GATED = ("lstm_weights", "lstm_gates", "lstm_data", "gru_rows")
+LOWER = ("radius", "determinant", "sigma_min")
+ORDER = (*GATED, *RUNGS, *LOWER)
 # What is lost between two rungs, and why.
 CAUSES = {
     "saturation": ("gamma", "saturation"),
@@ -27,11 +30,18 @@ CAUSES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BoundLadder:
-    """Upper bounds on ln of the norm of dh_t/dh_k, pair by pair; every rung is proven.
+    """Bounds on ln of the norm of dh_t/dh_k from above and below, pair by pair; all are proven.
 
-    Rungs, loosest first (in nats): ``gamma`` l ln(γ_a γ_w); ``saturation_max`` l ln(max‖D‖ γ_w);
-    ``saturation`` Σ ln(‖D_j‖ γ_w); ``onestep`` Σ ln‖J_j‖; ``blocks`` the same over blocks of steps;
-    ``exact`` the measured norm itself. Gated cells have no rung above ``onestep``.
+    Upper rungs, loosest first (in nats): ``gamma`` l ln(γ_a γ_w); ``saturation_max``
+    l ln(max‖D‖ γ_w); ``saturation`` Σ ln(‖D_j‖ γ_w); ``onestep`` Σ ln‖J_j‖; ``blocks`` the same
+    over blocks of steps. ``exact`` is the measured norm itself. Lower rungs, tightest first:
+    ``radius`` ln ρ(P), at some lags of the last end times; ``determinant`` ln|det P|/n;
+    ``sigma_min`` Σ ln σ_min(J_j). nan is not measured, or not resolved.
+
+    Gated cells have other rungs above ``onestep``: ``lstm_weights`` from the norms of the weights
+    and the largest cell state, ``lstm_gates`` from the largest factor of every gate, ``lstm_data``
+    from the four blocks of every Jacobian, ``gru_rows`` from row sums. They are not ordered against
+    ``onestep``. ``absent`` says of a rung that one might miss why it is not there.
     """
 
     sequence: Int[Array, " pairs"]
@@ -42,6 +52,7 @@ class BoundLadder:
     block: int | None  # steps of a block; None without blocks
     gamma_w: float | None  # σ_max(W_hh); None for gated cells
     gamma_a: float | None  # sup |φ'|
+    absent: Mapping[str, str] = field(default_factory=dict)  # rung -> reason
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -49,6 +60,7 @@ class BoundLadder:
             object.__setattr__(self, name, read_only(getattr(self, name)))
         rungs = {name: read_only(values) for name, values in self.rungs.items()}
         object.__setattr__(self, "rungs", rungs)
+        object.__setattr__(self, "absent", dict(self.absent))
 
     def medians(self, rung: str) -> Float[Array, " lags"]:
         """Median over the pairs of every lag, nats; nan where the cell has no such rung."""
@@ -77,27 +89,32 @@ class BoundLadder:
         parts = [
             frame(
                 rung=np.repeat(rung, len(lag)),
-                kind="exact" if rung == "exact" else "upper",
+                kind=kind_of(rung),
                 lag=lag,
                 log_bound=self.medians(rung),
             )
-            for rung in RUNGS
+            for rung in ORDER
             if rung in self.rungs
         ]
         return stack_frames(parts)
 
     def at(self, chosen: Array) -> BoundLadder:
         """The given pairs alone."""
-        return BoundLadder(
+        return replace(
+            self,
             sequence=self.sequence[chosen],
             t=self.t[chosen],
             k=self.k[chosen],
             lag=self.lag[chosen],
             rungs={name: values[chosen] for name, values in self.rungs.items()},
-            block=self.block,
-            gamma_w=self.gamma_w,
-            gamma_a=self.gamma_a,
         )
+
+
+def kind_of(rung: str) -> str:
+    """``upper`` or ``lower`` bound, or the ``exact`` norm."""
+    if rung == "exact":
+        return rung
+    return "lower" if rung in LOWER else "upper"
 
 
 def _median_gap(upper: Array | None, lower: Array | None, chosen: Array) -> float:

@@ -44,10 +44,11 @@ InclusiveOption = Annotated[
 ]
 
 BlockOption = Annotated[
-    int,
+    int | None,
     typer.Option(
         min=1,
         help="Steps that one factor of the block rung of the bound ladder spans.",
+        show_default="as many as stay well conditioned",
         rich_help_panel=MEASUREMENT,
     ),
 ]
