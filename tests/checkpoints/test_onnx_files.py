@@ -256,6 +256,7 @@ def test_options_have_nothing_to_act_on_in_a_file_that_says_everything(models: P
 def test_tensors_are_those_stored_behind_the_weights(models: Path) -> None:
     [entry] = gl.load(models / "onnx_lstm_computed_weights_if.onnx").recurrences
     assert entry.tensors == (
-        "decoder.rnn.weight_ih", "decoder.rnn.weight_hh", "decoder.rnn.bias_ih"
+        "decoder.rnn.weight_ih", "decoder.rnn.weight_hh", "decoder.rnn.bias_ih",
+        "decoder.rnn.bias_hh",
     )  # fmt: skip
     assert entry.stored_dtype == "float32"

@@ -191,7 +191,6 @@ WEIGHTS: Mapping[str, Callable[[Weights, int], dict[str, Array]]] = {
 
 def _sources(kind: str, weights: Weights) -> Mapping[str, str]:
     """Stored tensors by the cell's attribute."""
-    own = ("W_xh", "W_hh", "b_h") if kind == "RNN" else ("W_x", "W_h", "b_x")
-    named = dict(zip(own, (weights.names[letter] for letter in "WRB"), strict=True))
-    more = {} if kind == "RNN" else {"b_h": weights.names["B"], "peepholes": weights.names["P"]}
-    return named | more
+    names, own = weights.names, ("W_xh", "W_hh") if kind == "RNN" else ("W_x", "W_h")
+    first = {role: names[letter][0] for role, letter in zip(own, "WR", strict=True)}
+    return first | {"b_x": names["B"][0], "b_h": names["B"][-1], "peepholes": names["P"][0]}

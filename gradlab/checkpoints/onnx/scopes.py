@@ -14,6 +14,7 @@ from gradlab.errors import ModelFileError
 MAX_DEPTH = 20  # of subgraphs and functions in each other
 MAX_NODES = 200_000  # of the graph with all functions unfolded
 FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS = range(1, 9)
+ELSE = "else_branch"  # read behind the other branch, wherever the file has it
 OWN_DOMAINS = ("", "ai.onnx")
 
 
@@ -212,7 +213,7 @@ class _Builder:
             for attribute in stored.attribute
             if (resolved := _resolved(attribute, scope)) is not None
         }
-        for name, attribute in own.items():
+        for name, attribute in sorted(own.items(), key=lambda item: item[0] == ELSE):
             self.take(node, name, attribute)
         function = self.functions.get((stored.domain, stored.op_type, stored.overload))
         if function is not None:

@@ -21,13 +21,13 @@ SCALES = {W: (8, 9), R: (10, 11)}  # inputs with scale and zero point of quantiz
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Weights:
-    """Arrays of one node, a row a direction; ``names`` tells the stored tensor behind each."""
+    """Arrays of one node, a row a direction; ``names`` tells the stored tensors behind each."""
 
     W: Array
     R: Array
     B: Array | None
     P: Array | None
-    names: dict[str, str]
+    names: dict[str, list[str]]
     stored_dtype: str
 
 
@@ -57,10 +57,10 @@ def read_weights(node: Node, folding: Folding) -> Weights:
         raise ModelFileError("it has no W or no R")
     behind = {letter: _largest(node, index) for index, letter in LETTERS.items()}
     names = {
-        letter: node.operand(index) if (step := behind[letter]) is None else step.name
+        letter: [step.name for step in behind[letter]] or [node.operand(index)]
         for index, letter in LETTERS.items()
     }
-    kind = str(recurrent.dtype) if behind["R"] is None else folding.store.kind(behind["R"].stored)
+    kind = folding.store.kind(behind["R"][0].stored) if behind["R"] else str(recurrent.dtype)
     if node.op == QUANTIZED:
         inputs, recurrent = (_dequantized(node, index, folding) for index in (W, R))
     return Weights(
@@ -80,10 +80,11 @@ def _folded(node: Node, index: int, folding: Folding) -> Array | None:
     return value
 
 
-def _largest(node: Node, index: int) -> Definition | None:
-    """The largest stored tensor behind a weight: the others are places and shapes."""
+def _largest(node: Node, index: int) -> list[Definition]:
+    """The largest stored tensors behind a weight: the others are places and shapes."""
     found = origins(node.scope, node.operand(index)) if node.operand(index) else []
-    return max(found, key=lambda step: math.prod(step.dims), default=None)
+    sizes = [math.prod(step.dims) for step in found]
+    return [step for step, size in zip(found, sizes, strict=True) if size == max(sizes)]
 
 
 def _dequantized(node: Node, index: int, folding: Folding) -> Array:
