@@ -90,6 +90,13 @@ RUN_KINDS = (
         optional=("gate",),
     ),
     FigureKind(
+        name="lyapunov",
+        module="lyapunov",
+        table="lyapunov.csv",
+        columns=("index", "exponent", "standard_error"),
+        partial=True,
+    ),
+    FigureKind(
         name="saturation",
         module="saturation",
         table="steps.csv",

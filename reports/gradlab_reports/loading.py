@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ADVICE = {
     "gradient.csv": "analyze the network with --targets to have it",
     "gradient_pairs.csv": "analyze the network with --targets and --pairs to have it",
+    "lyapunov.csv": "analyze the network, without --exponents 0, to have it",
     "gates.csv": "only gated cells have it",
     "paths.csv": "only cells that carry their state on have it",
     "pairs.csv": "analyze the network with --pairs to have it",
@@ -113,7 +114,20 @@ def _manifest_beside(path: Path) -> dict[str, Any]:
     return read_document(beside) if beside.is_file() else {}
 
 
+def _with_theory(exponents: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Add what mean-field theory predicts of each exponent, where the run has such a theory."""
+    beside = path.parent / "mean_field.csv"
+    if not beside.is_file():
+        return exponents
+    theory = read_table(beside, ("index", "exponent")).rename(columns={"exponent": "predicted"})
+    keys = ["index"]
+    if "recurrence" in exponents.columns and "recurrence" in theory.columns:
+        keys.append("recurrence")
+    return exponents.merge(theory[[*keys, "predicted"]], on=keys, how="left")
+
+
 _ADDED: dict[str, Callable[[pd.DataFrame, Path], pd.DataFrame]] = {
+    "lyapunov.csv": _with_theory,
     "sweep_profiles.csv": _with_gamma,
     "training.csv": _with_task,
     "clipping.csv": _with_threshold,
@@ -138,7 +152,10 @@ class RunTables:
         found = self._read[table]
         if isinstance(found, gl.GradlabError):
             raise found
-        return one_recurrence(found, recurrence, self._folder / table)
+        path = self._folder / table
+        rows = one_recurrence(found, recurrence, path)
+        added = _ADDED.get(table)
+        return rows if added is None else added(rows, path)
 
     def leaves_out(self, table: str, recurrence: str) -> bool:
         """Whether the table can be read and has no row of a recurrence."""

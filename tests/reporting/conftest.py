@@ -203,6 +203,33 @@ def paths_rows(decay: Decay, steps: int) -> list[list[object]]:
     ]
 
 
+LYAPUNOV = "recurrence,index,exponent,standard_error".split(",")
+MEAN_FIELD = "recurrence,index,p,exponent".split(",")
+
+
+def newman_exponent(decay: Decay, index: int) -> float:
+    """Newman's law below the recurrence's rate: ln g + ln(1 - p) / 2."""
+    return decay.rate + 0.5 * math.log(1.0 - (index + 0.5) / decay.hidden_size)
+
+
+def lyapunov_rows(decay: Decay) -> list[list[object]]:
+    """Exponents a little below Newman's law; the last one is lost where the product is zero."""
+    rows: list[list[object]] = [
+        [decay.name, index, newman_exponent(decay, index) - 0.01, 0.004]
+        for index in range(decay.hidden_size)
+    ]
+    if decay.zero_from is not None:
+        rows[-1][2:] = [-math.inf, math.nan]
+    return rows
+
+
+def mean_field_rows(decay: Decay) -> list[list[object]]:
+    return [
+        [decay.name, i, (i + 0.5) / decay.hidden_size, newman_exponent(decay, i)]
+        for i in range(decay.hidden_size)
+    ]
+
+
 def horizon_of(decay: Decay, steps: int) -> dict[str, Any]:
     thresholds = {
         "lag_half": math.log(0.5),
@@ -340,6 +367,8 @@ def write_run_folder(
             "gradient_pairs.csv": (GRADIENT_PAIRS, lambda d: gradient_pairs_rows(d, steps)),
             "gates.csv": (GATES, lambda d: gates_rows(d, steps)),
             "paths.csv": (PATHS, lambda d: paths_rows(d, steps)),
+            "lyapunov.csv": (LYAPUNOV, lyapunov_rows),
+            "mean_field.csv": (MEAN_FIELD, mean_field_rows),
         }
     for name, (header, rows_of) in tables.items():
         write_csv(folder / name, header, [row for d in chosen for row in rows_of(d)])
