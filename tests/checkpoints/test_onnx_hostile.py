@@ -147,6 +147,16 @@ def test_values_that_add_up_beyond_the_limit_are_refused(tmp_path: Path) -> None
     assert "the set of tensors behind the weights declares" in refusal(path, max_bytes=200_000)
 
 
+def test_nodes_that_share_one_weight_cannot_multiply_it_without_limit(tmp_path: Path) -> None:
+    """Each is a layer with arrays of its own, however little is stored."""
+    many = [node(name=f"n{k}") for k in range(200)]
+    path = save(tmp_path, graph(many, stored()))
+    network = gl.load(path, max_bytes=100_000)
+    assert list(network) == ["n0"]
+    assert any("the set of tensors behind the weights" in said for said in network.assumptions)
+    assert list(gl.load(path)) == ["n0"]
+
+
 def test_graphs_that_nest_too_deeply_are_refused(tmp_path: Path) -> None:
     inner = graph([node()], [])
     for _ in range(25):

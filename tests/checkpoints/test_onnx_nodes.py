@@ -337,7 +337,7 @@ def test_copies_in_other_branches_are_one_recurrence_that_names_them(build: Buil
     choice = H.make_node("If", ["C"], ["Y"], then_branch=one, else_branch=two)
     network = gl.load(build.save(build.graph([choice], drawn(), ["X", "C"])))
     assert list(network) == ["one"]
-    assert "two has the weights of one and is left out as its copy" in network.assumptions
+    assert "two: the same weights as one, left out as a copy" in network.assumptions
 
 
 def test_layers_of_a_stack_may_share_their_weights(build: Builder) -> None:

@@ -80,13 +80,15 @@ def distinct(
         The first of each kind, and what was left out.
     """
     kept: dict[str, Sequence[NodeLayer]] = {}
-    repeated = []
+    copies: dict[str, list[str]] = {}
     for chain in chains:
-        first = kept.setdefault(_digest(chain), chain)
-        if first is not chain:
-            repeated.append(
-                f"{_names(chain)} has the weights of {_names(first)} and is left out as its copy"
-            )
+        digest = _digest(chain)
+        if kept.setdefault(digest, chain) is not chain:
+            copies.setdefault(digest, []).append(_names(chain))
+    repeated = [
+        f"{', '.join(names)}: the same weights as {_names(kept[digest])}, left out as a copy"
+        for digest, names in copies.items()
+    ]
     return list(kept.values()), repeated
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -37,6 +38,7 @@ class Folding:
 
     store: Store
     known: dict[Key, Array | Unknown] = field(default_factory=dict)
+    sources: dict[Key, tuple[Definition, ...]] = field(default_factory=dict)
     taken: int = 0
 
     def value(self, scope: Scope, name: str) -> Array | Unknown:
@@ -60,10 +62,37 @@ class Folding:
         wanted = definition(scope, name)
         for step in _ordered(wanted, lambda step: step.key in self.known):
             self.known[step.key] = value = self._computed(step)
-            if not isinstance(value, Unknown):
-                self.taken += value.nbytes if value.base is None else 0
-            require_size(self.taken, self.store.max_bytes, "the set of tensors behind the weights")
+            self.sources[step.key] = self._behind(step)
+            if not isinstance(value, Unknown) and (step.stored is not None or value.base is None):
+                self.take(value.nbytes)
         return self.known[wanted.key]
+
+    def take(self, size: int) -> None:
+        """Count bytes that are about to be held, or are held already.
+
+        Raises
+        ------
+        ModelFileError
+            If all of them together are more than the limit.
+        """
+        self.taken += size
+        require_size(self.taken, self.store.max_bytes, "the set of tensors behind the weights")
+
+    def behind(self, scope: Scope, name: str) -> tuple[Definition, ...]:
+        """The largest stored tensors that a value was computed from, the first and the last.
+
+        Parameters
+        ----------
+        scope, name
+            Where the name is used; its value must have been asked for.
+        """
+        return self.sources.get(definition(scope, name).key, ())
+
+    def _behind(self, step: Definition) -> tuple[Definition, ...]:
+        if step.stored is not None:
+            return (step, step)
+        needs = [self._taken_branch(step)] if step.node and step.node.op == "If" else _needs(step)
+        return _largest(self.sources.get(needed.key, ()) for needed in needs if needed is not None)
 
     def _computed(self, step: Definition) -> Array | Unknown:
         if step.tensor is not None:
@@ -92,10 +121,16 @@ class Folding:
         condition = self._at(definition(node.scope, node.operand(0)))
         if isinstance(condition, Unknown):
             return condition
-        name = "then_branch" if np.any(condition) else "else_branch"
-        taken = _branches(step).get(name)
-        missing = Unknown(f"the output {spoken(step.name)} of a node If without {name}")
+        taken = self._taken_branch(step)
+        missing = Unknown(f"the output {spoken(step.name)} of a branch that is not there")
         return missing if taken is None else self._at(taken)
+
+    def _taken_branch(self, step: Definition) -> Definition | None:
+        node = step.node
+        condition = self._at(definition(node.scope, node.operand(0))) if node else Unknown("")
+        if isinstance(condition, Unknown):
+            return None
+        return _branches(step).get("then_branch" if np.any(condition) else "else_branch")
 
     def _applied(self, node: Node, step: Definition) -> Array | Unknown:
         """Value of an operator; what it cannot do with its operands is a reason."""
@@ -125,19 +160,12 @@ class Folding:
         return self.known.get(step.key, Unknown(f"{spoken(step.name)}, which needs itself"))
 
 
-def origins(scope: Scope, name: str) -> list[Definition]:
-    """Stored tensors that a value is computed from, in the order in which they are needed.
-
-    Parameters
-    ----------
-    scope, name
-        Where the name is used.
-    """
-    return [
-        step
-        for step in _ordered(definition(scope, name), lambda step: False)
-        if step.stored is not None
-    ]
+def _largest(sources: Iterable[Sequence[Definition]]) -> tuple[Definition, ...]:
+    """First and last of the largest among stored tensors; the others are places and shapes."""
+    found = [step for steps in sources for step in steps]
+    largest = max((math.prod(step.dims) for step in found), default=0)
+    ends = [step for step in found if math.prod(step.dims) == largest]
+    return (ends[0], ends[-1]) if ends else ()
 
 
 def _ordered(wanted: Definition, skip: Callable[[Definition], bool]) -> list[Definition]:

@@ -60,7 +60,8 @@ def starts_at_zero(scope: Scope, name: str, folding: Folding) -> bool:
     if step.node is not None and step.node.op == "ConstantOfShape":
         value = step.node.tensors.get("value")
         return value is None or not np.any(folding.store.read(value))
-    return step.stored is not None and not np.any(folding.store.read(step.stored))
+    stored = folding.value(step.scope, step.name) if step.stored is not None else Unknown("")
+    return not isinstance(stored, Unknown) and not np.any(stored)
 
 
 def _keeps_last_axis(node: Node, folding: Folding) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from gradlab.arrays import Array
-from gradlab.checkpoints.onnx.folding import Folding, Unknown, origins
+from gradlab.checkpoints.onnx.folding import Folding, Unknown
 from gradlab.checkpoints.onnx.operators import dequantized
-from gradlab.checkpoints.onnx.scopes import Definition, Node
+from gradlab.checkpoints.onnx.scopes import Node
 from gradlab.errors import ModelFileError
 
 QUANTIZED = "DynamicQuantizeLSTM"
@@ -49,13 +48,15 @@ def read_weights(node: Node, folding: Folding) -> Weights:
     Raises
     ------
     ModelFileError
-        If one is only known when the model runs.
+        If one is only known when the model runs, or all nodes' together are above the limit.
     """
     arrays = {letter: _folded(node, index, folding) for index, letter in LETTERS.items()}
     inputs, recurrent = arrays["W"], arrays["R"]
     if inputs is None or recurrent is None:
         raise ModelFileError("it has no W or no R")
-    behind = {letter: _largest(node, index) for index, letter in LETTERS.items()}
+    behind = {
+        letter: folding.behind(node.scope, node.operand(index)) for index, letter in LETTERS.items()
+    }
     names = {
         letter: [step.name for step in behind[letter]] or [node.operand(index)]
         for index, letter in LETTERS.items()
@@ -63,6 +64,8 @@ def read_weights(node: Node, folding: Folding) -> Weights:
     kind = folding.store.kind(behind["R"][0].stored) if behind["R"] else str(recurrent.dtype)
     if node.op == QUANTIZED:
         inputs, recurrent = (_dequantized(node, index, folding) for index in (W, R))
+    held = [array for array in (inputs, recurrent, arrays["B"]) if array is not None]
+    folding.take(sum(array.nbytes for array in held))
     return Weights(
         W=inputs, R=recurrent, B=arrays["B"], P=arrays["P"], names=names, stored_dtype=kind
     )
@@ -78,13 +81,6 @@ def _folded(node: Node, index: int, folding: Folding) -> Array | None:
             f"{value.reason}"
         )
     return value
-
-
-def _largest(node: Node, index: int) -> list[Definition]:
-    """The largest stored tensors behind a weight: the others are places and shapes."""
-    found = origins(node.scope, node.operand(index)) if node.operand(index) else []
-    sizes = [math.prod(step.dims) for step in found]
-    return [step for step, size in zip(found, sizes, strict=True) if size == max(sizes)]
 
 
 def _dequantized(node: Node, index: int, folding: Folding) -> Array:
