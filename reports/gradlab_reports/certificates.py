@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gradlab_reports.spelling import plain
 from gradlab_reports.tables import Table, number
 
 NAMES = {
@@ -21,6 +20,7 @@ NAMES = {
 }
 EVERY_INPUT = "every input"
 SEARCHED = ("diagonal", "lmi")
+LETTERS = {"sigma_max": "σ_max", "rho": "ρ", "gamma_": "γ_", "<=": "≤", "...": "…"}
 LISTED = 8  # units named in a sentence
 
 
@@ -124,29 +124,30 @@ def _rounded(value: float, digits: int, direction: Any) -> str:
 
 def remark(recurrence: Mapping[str, Any]) -> list[str]:
     """Sentence for a page, with its full stop and its letters; none without certificates."""
-    words = sentence(recurrence)
+    words = _on_a_page(sentence(recurrence))
     if not words:
         return []
-    for plain_letters, letters in (
-        ("sigma_max", "σ_max"),
-        ("rho", "ρ"),
-        ("gamma_", "γ_"),
-        ("<=", "≤"),
-        ("...", "…"),
-    ):
+    if words.startswith("vanishes"):
+        return [f"The gradient {words}."]
+    return [f"{words[0].upper()}{words[1:]}."]
+
+
+def _on_a_page(words: str) -> str:
+    """The same words in the letters of a page."""
+    for plain_letters, letters in LETTERS.items():
         words = words.replace(plain_letters, letters)
-    return [f"Whatever the inputs: {words}."]
+    return words
 
 
 def certificates_table(recurrence: Mapping[str, Any]) -> Table | None:
     """Every certificate with its rate, constant, status and limits; None where there is none."""
     rows = [
         (
-            NAMES.get(name, name),
+            _on_a_page(NAMES.get(name, name)),
             _or_dash(entry.get("rate")),
             _or_dash(entry.get("constant")),
             str(entry.get("status", "")),
-            str(entry.get("holds_for", EVERY_INPUT)).replace("<=", "≤"),
+            _on_a_page(str(entry.get("holds_for", EVERY_INPUT))),
         )
         for name, entry in (recurrence.get("certificates") or {}).items()
     ]
@@ -156,10 +157,10 @@ def certificates_table(recurrence: Mapping[str, Any]) -> Table | None:
         title="Certificates",
         header=("certificate", "rate r", "constant K", "status", "holds for"),
         rows=rows,
-        note="Bounds, not measurements: the norm is at most K r^l at lag l. Below r = 1 the "
-        "gradient vanishes; a rate above 1 only limits its growth.",
+        note="Bounds, not measurements, and rounded up: the norm is at most K r^l at lag l. "
+        "Below r = 1 the gradient vanishes; a rate above 1 only limits its growth.",
     )
 
 
 def _or_dash(value: object) -> str:
-    return "–" if value is None else plain(number(value), 5)
+    return "–" if value is None else upward(number(value))

@@ -30,7 +30,7 @@ def test_a_certified_rate_is_told_with_the_norm_that_suggests_otherwise() -> Non
         "vanishes for every input: certified, r = 0.9401 (LMI), K = 3.2, although sigma_max = 1.66"
     )
     assert remark(found) == [
-        "Whatever the inputs: vanishes for every input: certified, r = 0.9401 (LMI), K = 3.2, "
+        "The gradient vanishes for every input: certified, r = 0.9401 (LMI), K = 3.2, "
         "although σ_max = 1.66."
     ]
 
@@ -120,10 +120,12 @@ def test_bounds_are_rounded_up_and_stay_below_one_where_they_are(
 
 
 def test_table_has_a_row_a_certificate_and_a_dash_where_none_was_found() -> None:
-    table = certificates_table(entry("perron", perron=certificate(0.8, 2.0), lmi=certificate(None)))
+    table = certificates_table(
+        entry("perron", perron=certificate(0.80001, 2.0), lmi=certificate(None, None))
+    )
     assert table is not None
     assert table.rows == [
-        ("Perron root", "0.80000", "2.0000", "proven", "every input"),
-        ("LMI", "–", "1.0000", "skipped", "every input"),
+        ("Perron root", "0.8001", "2", "proven", "every input"),
+        ("LMI", "–", "–", "skipped", "every input"),
     ]
     assert "Bounds, not measurements" in table.note

@@ -2,6 +2,7 @@ r"""Search for a scaling: the largest singular value is minimized through Schatt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,11 +15,11 @@ from gradlab.errors import NonFiniteError
 
 # Orders p of the Schatten norms, each started from the last one's minimizer, and steps of each.
 ORDERS = (4.0, 16.0, 64.0, 256.0)
-STEPS = 60
+STEPS = 80
 MEMORY = 20
 # Logarithm that stands for a point outside the range of floating point: never accepted.
 FORBIDDEN = 1e6
-# A last order that still gains more than this leaves a quarter of it, 0.1 %, to the next one.
+# A last order that is ended by its limit while it gains more than this has not settled.
 SETTLED = 4e-3
 
 # Value and gradient at a point, for an order.
@@ -58,21 +59,24 @@ def descend(
     Returns
     -------
     found
-        ``stopped`` where the steps or the time ran out before the last order, or where that one
-        still gained much.
+        ``stopped`` where the steps or the time ran out before the last order, or during that one
+        while it still gained.
     """
-    best, value, gain = start, exact(start), np.inf
+    best, value, going_on = start, exact(start), False
     left = effort.steps(n)
-    for order in ORDERS:
+    for index, order in enumerate(ORDERS):
         if left <= 0 or effort.over:
             return Found(point=best, value=value, stopped=True)
-        point, steps = _minimize(smooth, order, best, min(STEPS, left), effort)
+        orders_left = len(ORDERS) - index
+        allowed = min(STEPS, math.ceil(left / orders_left))
+        part = effort.share(1.0 / orders_left)
+        point, steps, limited = _minimize(smooth, order, best, allowed, part)
         left -= steps
         reached = _value(exact, point)
-        gain = max(value - reached, 0.0)
+        going_on = limited and (allowed < STEPS or value - reached > SETTLED * value)
         if reached < value:
             best, value = point, reached
-    return Found(point=best, value=value, stopped=gain > SETTLED * value)
+    return Found(point=best, value=value, stopped=going_on)
 
 
 def _value(exact: Callable[[Array], float], point: Float[Array, " m"]) -> float:
@@ -87,8 +91,8 @@ def _value(exact: Callable[[Array], float], point: Float[Array, " m"]) -> float:
 
 def _minimize(
     smooth: Smooth, order: float, start: Float[Array, " m"], steps: int, effort: Effort
-) -> tuple[Float[Array, " m"], int]:
-    """Minimizer of one order, and the evaluations it took."""
+) -> tuple[Float[Array, " m"], int, bool]:
+    """Minimizer of one order, the evaluations it took, and whether the limit ended them."""
     from scipy.optimize import minimize
 
     def stop(intermediate_result: object) -> None:
@@ -115,4 +119,4 @@ def _minimize(
             options={"maxiter": steps, "maxcor": MEMORY, "ftol": 1e-12, "gtol": 1e-9},
         )
     point = found.x if np.all(np.isfinite(found.x)) else start
-    return np.asarray(point), int(found.nfev)
+    return np.asarray(point), int(found.nfev), not found.success

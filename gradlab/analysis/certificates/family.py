@@ -62,9 +62,11 @@ class JacobianFamily:
         )
 
     def rate(self, value: float) -> float:
-        """A number of the scaled family as one of the cell's own."""
-        with np.errstate(over="ignore"):
-            return float(np.ldexp(value, self.exponent))
+        """A bound of the scaled family as one of the cell's own; still one where it underflows."""
+        with np.errstate(over="ignore", under="ignore"):
+            own = float(np.ldexp(value, self.exponent))
+        tiny = 0.0 < value and own < np.finfo(np.float64).tiny
+        return float(np.nextafter(own, np.inf)) if tiny else own
 
 
 def jacobian_family(cell: Cell) -> JacobianFamily | None:

@@ -65,8 +65,10 @@ def certificate_floor(family: JacobianFamily) -> CertificateFloor | None:
 
 
 def _floor(family: JacobianFamily, vertex: _Vertex) -> CertificateFloor:
+    with np.errstate(over="ignore", under="ignore"):
+        own = float(np.ldexp(max(vertex.radius, 0.0), family.exponent))
     return CertificateFloor(
-        rate=family.rate(max(vertex.radius, 0.0)),
+        rate=own if own >= np.finfo(np.float64).tiny else 0.0,  # where it underflows still a floor
         units=tuple(np.flatnonzero(vertex.high).tolist()),
     )
 

@@ -53,11 +53,14 @@ def groups(majorant: Float[Array, "n n"]) -> Groups:
 def _levels(between: Bool[Array, "m m"]) -> Int[Array, " m"]:
     """Longest chain of groups that ends in each one."""
     level = np.zeros(len(between), dtype=np.int64)
-    while True:
-        lifted = np.where(between, level[None, :] + 1, 0).max(axis=1, initial=0)
-        if np.array_equal(lifted, level):
-            return level
-        level = lifted
+    waiting = between.sum(axis=1)  # groups before this one that have no level yet
+    depth, front = 0, np.flatnonzero(waiting == 0)
+    while len(front):
+        level[front] = depth
+        waiting[front] = -1
+        waiting -= between[:, front].sum(axis=1)
+        depth, front = depth + 1, np.flatnonzero(waiting == 0)
+    return level
 
 
 def separated(order: Groups, inner: Float[Array, "n n"], base: float) -> Float[Array, " n"]:
