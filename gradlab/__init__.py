@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gradlab.analysis.bounds import bound_ladder as bound_ladder
     from gradlab.analysis.certificates.collection import certificates as certificates
+    from gradlab.analysis.directions import directions as directions
     from gradlab.analysis.ensembles import mean_field_of as mean_field_of
     from gradlab.analysis.gated_bounds import gamma_gru as gamma_gru
     from gradlab.analysis.gated_bounds import gamma_lstm as gamma_lstm
@@ -124,6 +125,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "gradlab.analysis.bounds": ("bound_ladder",),
     "gradlab.analysis.certificates.collection": ("certificates",),
+    "gradlab.analysis.directions": ("directions",),
     "gradlab.analysis.ensembles": ("mean_field_of",),
     "gradlab.analysis.gated_bounds": ("gamma_gru", "gamma_lstm"),
     "gradlab.analysis.gates": (

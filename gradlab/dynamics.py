@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from gradlab.analysis.bounds import bound_ladder
 from gradlab.analysis.certificates.collection import certificates as certify
+from gradlab.analysis.directions import affordable, directions
 from gradlab.analysis.ensembles import mean_field_of
 from gradlab.analysis.gates import gate_dynamics
 from gradlab.analysis.inspection import describe
@@ -31,6 +32,7 @@ from gradlab.engine.rollout import rollout_network
 from gradlab.errors import SettingError, unknown_name
 from gradlab.linalg import single_threaded_blas
 from gradlab.provenance import provenance
+from gradlab.records.directions import DirectionProfile
 from gradlab.records.dynamics import (
     GradientDynamics,
     RecurrenceDynamics,
@@ -235,12 +237,22 @@ def _measure(
         gradient=gradient,
         mean_field=mean_field_of(cell, run),
         lyapunov=_lyapunov(cell, run, settings),
+        directions=_directions_kept(cell, run, settings),
         certificates=certify(
             cell,
             search=settings.certificates == "all",
             input_bound=float(np.abs(run.inputs[run.valid]).max(initial=0.0)),
         ),
     )
+
+
+def _directions_kept(
+    cell: Cell, run: Trajectory, settings: AnalysisSettings
+) -> DirectionProfile | None:
+    """Spectra of the products, where one of them takes no more than seconds."""
+    if not affordable(cell.state_size):
+        return None
+    return directions(cell, run, max_lag=settings.max_lag)
 
 
 def _lyapunov(cell: Cell, run: Trajectory, settings: AnalysisSettings) -> LyapunovSpectrum | None:

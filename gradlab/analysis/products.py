@@ -86,7 +86,7 @@ class InverseProducts:
 
     def extend(self, J: Float[Array, "batch n n"]) -> None:
         """Multiply every product by J from the right, its inverse by J⁻¹ from the left."""
-        B, log_rows, lost = _unit_rows(J)
+        B, log_rows, lost = unit_rows(J)
         B_inverse, singular = _inverses(B)
         shortest = log_rows.min(axis=1)
         weights = np.exp(shortest[:, None] - log_rows)
@@ -175,7 +175,7 @@ def _unit_columns(
     return stack * np.ldexp(1.0, -exponent)[:, :, None, :], exponent
 
 
-def _unit_rows(
+def unit_rows(
     J: Float[Array, "batch n n"],
 ) -> tuple[Float[Array, "batch n n"], Float[Array, "batch n"], Bool[Array, " batch"]]:
     """Rows brought to unit length, the logarithms of their lengths, and exact rank losses.

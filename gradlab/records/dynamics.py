@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from gradlab.arrays import Array, read_only
 from gradlab.errors import SettingError, unknown_name
 from gradlab.records.certificates import Certificates
+from gradlab.records.directions import DirectionProfile
 from gradlab.records.frames import frame, stack_frames
 from gradlab.records.gates import GateDynamics
 from gradlab.records.gradients import GradientProfile
@@ -65,6 +66,7 @@ class RecurrenceDynamics:
     lyapunov: LyapunovSpectrum | None = None  # averaged over the counted steps of all sequences
     certificates: Certificates = field(default_factory=lambda: Certificates(entries={}))
     mean_field: MeanField | None = None  # of cells that could be a draw of a random ensemble
+    directions: DirectionProfile | None = None  # None where its spectra would take too long
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -123,6 +125,14 @@ class RecurrenceDynamics:
         """Columns of ``lyapunov.csv`` but the recurrence; None where they were not measured."""
         return None if self.lyapunov is None else self.lyapunov.to_frame()
 
+    def surviving_directions(self) -> pd.DataFrame | None:
+        """Columns of ``directions.csv`` but the recurrence; None where they were not measured."""
+        return None if self.directions is None else self.directions.by_lag()
+
+    def product_spectrum(self) -> pd.DataFrame | None:
+        """Columns of ``product_spectrum.csv`` but the recurrence; None where not measured."""
+        return None if self.directions is None else self.directions.to_frame()
+
     def gate_values(self) -> pd.DataFrame | None:
         """Columns of ``gates.csv`` but the recurrence; None for cells without gates."""
         return None if self.gates is None else self.gates.values_frame()
@@ -148,6 +158,7 @@ class RecurrenceDynamics:
             "horizon": self.horizon.to_summary(),
             "slack": dict(self.last_ladder.slack()),
             "ladder": {"block": self.ladder.block, "absent": dict(self.ladder.absent)},
+            "directions": None if self.directions is None else self.directions.to_summary(),
             "gradient": None if self.gradient is None else self.gradient.to_summary(),
             "lyapunov": None if self.lyapunov is None else self.lyapunov.to_summary(),
             "mean_field": None

@@ -13,6 +13,7 @@ import numpy as np
 from gradlab.arrays import Array, close
 from gradlab.errors import RunFolderError
 from gradlab.records.certificates import Certificate, CertificateFloor, Certificates
+from gradlab.records.directions import DirectionProfile
 from gradlab.records.dynamics import GradientDynamics, RecurrenceDescription, RecurrenceDynamics
 from gradlab.records.gates import CarryGate, GateDynamics, GateValues
 from gradlab.records.gradients import GradientProfile
@@ -32,6 +33,7 @@ RECORDS: dict[str, type] = {
     for record in (
         BoundLadder,
         CarryGate,
+        DirectionProfile,
         Certificate,
         CertificateFloor,
         Certificates,

@@ -20,7 +20,8 @@ MANIFEST = "manifest.json"
 OWN_NAMES = frozenset(
     "manifest.json summary.json records.npz report.html report.md report.json figures "
     "INCOMPLETE lag_profile.csv ladder.csv pairs.csv steps.csv spectrum.csv lyapunov.csv "
-    "gates.csv paths.csv gradient.csv gradient_pairs.csv sweep.csv sweep_profiles.csv "
+    "directions.csv product_spectrum.csv mean_field.csv gates.csv paths.csv gradient.csv "
+    "gradient_pairs.csv sweep.csv sweep_profiles.csv "
     "training.csv clipping.csv weights.npz checkpoint.npz compare.csv compare.json "
     "compare.html".split()
 )

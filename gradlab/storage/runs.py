@@ -52,10 +52,11 @@ def save(
     -------
     folder
         Holding manifest.json, summary.json, lag_profile.csv, ladder.csv, steps.csv, spectrum.csv,
-        lyapunov.csv, records.npz and, on request, pairs.csv; with gated cells gates.csv, with cells
-        that carry their state on paths.csv, with targets gradient.csv, with cells that could be a
-        draw of a random ensemble mean_field.csv. Equal results give equal bytes in all of them but
-        the manifest and the records, which hold the time of the run.
+        lyapunov.csv, records.npz and, on request, pairs.csv; but for very large states
+        directions.csv and product_spectrum.csv; with gated cells gates.csv, with cells that carry
+        their state on paths.csv, with targets gradient.csv, with cells that could be a draw of a
+        random ensemble mean_field.csv. Equal results give equal bytes in all of them but the
+        manifest and the records, which hold the time of the run.
 
     Raises
     ------
@@ -126,6 +127,8 @@ def _tables(pairs: bool) -> dict[str, Table]:
         "ladder": lambda entry: entry.last_ladder.to_frame(),
         "steps": RecurrenceDynamics.steps,
         "spectrum": lambda entry: entry.spectrum.to_frame(),
+        "directions": RecurrenceDynamics.surviving_directions,
+        "product_spectrum": RecurrenceDynamics.product_spectrum,
         "gates": RecurrenceDynamics.gate_values,
         "paths": RecurrenceDynamics.paths,
         "gradient": _gradient,
