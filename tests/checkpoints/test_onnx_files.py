@@ -225,6 +225,23 @@ def test_unrolled_recurrence_is_refused_as_such(models: Path) -> None:
     assert "dynamo=False" in message
 
 
+def test_unrolled_recurrence_is_read_by_a_mapping(models: Path) -> None:
+    """Its products are x W, with the weights transposed."""
+    biases = ["encoder.bias_ih_l0", "encoder.bias_hh_l0"]
+    layer = {
+        "name": "encoder",
+        "cell": "rnn",
+        "transposed": True,
+        "weights": {"W_xh": "val_11", "W_hh": "val_31", "b_h": biases},
+    }
+    path = models / "onnx_dynamo_rnn_unrolled.onnx"
+    cell = gl.load(path, map={"recurrence": [layer]}).only()
+    oracle = stored(models, "onnx_dynamo_rnn_unrolled")
+    run = gl.rollout(cell, oracle["x"][:, None], initial_state=oracle["s_l0"][0])
+    close(run.states[:, 0], oracle["s_l0"])
+    close(np.linalg.norm(cell.recurrent_matrices()["W_hh"], 2), oracle["sigma_stack_l0"])
+
+
 def test_axis_of_the_batch_is_said_and_not_assumed(models: Path) -> None:
     for name, said in (
         ("onnx_lstm_layout1", "X is (batch, time, features), as the node says (layout 1)"),

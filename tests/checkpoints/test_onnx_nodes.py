@@ -301,6 +301,35 @@ def test_bytes_are_dequantized_as_the_graph_says(build: Builder) -> None:
     assert network.recurrences[0].stored_dtype == "int8"
 
 
+@pytest.mark.parametrize("zero", [None, 128])
+@pytest.mark.parametrize("per_column", [False, True])
+def test_quantized_lstm_has_a_scale_for_each_direction_or_column(
+    build: Builder, per_column: bool, zero: int | None
+) -> None:
+    """Stored as (directions, N, 4N), the transpose of the node it was made of."""
+    rng = np.random.default_rng(2)
+    columns = 16 if per_column else 1
+    scales = np.asarray(rng.uniform(0.01, 0.1, (2, columns)), np.float32)
+    kind = np.int8 if zero is None else np.uint8
+    stored = {
+        name: np.asarray(rng.integers(0, 127, (2, rows, 16)), kind)
+        for name, rows in (("W", 3), ("R", 4))
+    }
+    wide = {"B": np.zeros((2, 32), np.float32), "s": scales if per_column else scales[:, 0]}
+    shift = {} if zero is None else {"z": np.full(wide["s"].shape, zero, np.uint8)}
+    place = "" if zero is None else "z"
+    node = recurrent(
+        "DynamicQuantizeLSTM",
+        inputs=("X", "W", "R", "B", "", "", "", "", "s", place, "s", place),
+        domain="com.microsoft",
+        direction="bidirectional",
+    )
+    network = build.load([node], stored | wide | shift)
+    for d, direction in enumerate(("forward", "backward")):
+        exact = (stored["R"][d].astype(float) - (zero or 0)) * scales[d].astype(float)
+        assert same(network, f"node.{direction}", {"R": exact.T[None]})
+
+
 def test_branches_and_loops_see_the_names_around_them(build: Builder) -> None:
     """Two branches with one LSTM each; their weights lie in the main graph, or in the branch."""
     other = drawn(seed=1)

@@ -12,8 +12,8 @@ TORCH_NAME = re.compile(r"(weight|bias)_(hh|ih)(_l\d+)?(_reverse)?$", re.ASCII)
 PRODUCTS = ("MatMul", "Gemm")
 GATED = {"Sigmoid", "Tanh", "Mul"}
 ADVICE = (
-    "give gradlab the state dict, or export with a recurrent node (torch.onnx.export with "
-    "dynamo=False)"
+    "give gradlab the state dict, name the weights in a mapping (option map), or export "
+    "with a recurrent node (torch.onnx.export with dynamo=False)"
 )
 
 
