@@ -34,11 +34,16 @@ def spectral_summary(cell: Cell) -> SpectralSummary:
     gates = cell.recurrent_matrices()
     iterated = next((name for name in ITERATED if name in gates), None)
     return SpectralSummary(
-        gates={name: matrix_spectrum(W, powers=name == iterated) for name, W in gates.items()}
+        gates={
+            name: matrix_spectrum(W, powers=name == iterated, numerical=name == iterated)
+            for name, W in gates.items()
+        }
     )
 
 
-def matrix_spectrum(W: Float[Array, "rows columns"], *, powers: bool = False) -> MatrixSpectrum:
+def matrix_spectrum(
+    W: Float[Array, "rows columns"], *, powers: bool = False, numerical: bool = True
+) -> MatrixSpectrum:
     """Spectrum of one matrix, by dense solves in float64; of any other than square the norms alone.
 
     Parameters
@@ -47,6 +52,9 @@ def matrix_spectrum(W: Float[Array, "rows columns"], *, powers: bool = False) ->
         Finite.
     powers
         Whether to search for its Kreiss constant and its largest power: up to `LARGEST` units.
+    numerical
+        Whether to search for its numerical radius, which takes a hundred eigenvalue solves and says
+        something of a matrix that is iterated, as no gate's is.
 
     Raises
     ------
@@ -65,7 +73,7 @@ def matrix_spectrum(W: Float[Array, "rows columns"], *, powers: bool = False) ->
             eigenvalues=scale * eigenvalues,
             sigma_max=float(scale * sigma[0]),
             spectral_radius=float(scale * np.abs(eigenvalues[0])) if square else None,
-            numerical_radius=scale * numerical_radius(unit) if square else None,
+            numerical_radius=scale * numerical_radius(unit) if square and numerical else None,
             henrici=scale * henrici_departure(sigma, eigenvalues) if square else None,
             condition_number=_condition(sigma),
             **(_powers(W) if powers else {}),
