@@ -28,20 +28,40 @@ class Tensors:
         What kind of file it is, for messages.
     readers
         By name, a function that reads and returns the array.
+    kinds
+        By name, the type in the file where it is not that of the array, or where it is known
+        without reading.
     """
 
     def __init__(
-        self, path: Path, container: str, readers: Mapping[str, Callable[[], Array]]
+        self,
+        path: Path,
+        container: str,
+        readers: Mapping[str, Callable[[], Array]],
+        kinds: Mapping[str, str] | None = None,
     ) -> None:
         self._path = path
         self._container = container
         self._readers = dict(readers)
+        self._kinds = dict(kinds or {})
 
     def __getitem__(self, name: str) -> Array:
         """Array of that name, read now."""
         reader = self._readers[name]
         with reading(self._path, f"{self._container} (tensor {spoken(name)})"):
             return reader()
+
+    def kind(self, name: str, read: Array | None = None) -> str:
+        """Type of a tensor in the file: ``bfloat16`` for what is read as float32.
+
+        Parameters
+        ----------
+        name
+            The tensor.
+        read
+            Its array, if it has been read.
+        """
+        return self._kinds.get(name) or str((self[name] if read is None else read).dtype)
 
     def __iter__(self) -> Iterator[str]:
         """Names in the file's order."""
@@ -80,6 +100,7 @@ def archive(
     readers: Mapping[str, Callable[[], Array]],
     skipped: Sequence[str] = (),
     find: Find | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Archive:
     """Archive whose names can be shown to people.
 
@@ -93,6 +114,8 @@ def archive(
         A phrase for each entry that is not a tensor.
     find
         How the format itself finds its recurrences, if it says what its layers are.
+    kinds
+        By name, the type in the file where it is known without reading.
 
     Returns
     -------
@@ -103,7 +126,7 @@ def archive(
     odd = [f"{spoken(name)} skipped (unprintable name)" for name in readers if name not in shown]
     return Archive(
         container=container,
-        tensors=Tensors(path, container, shown),
+        tensors=Tensors(path, container, shown, kinds),
         skipped=(*skipped, *odd),
         find=find,
     )

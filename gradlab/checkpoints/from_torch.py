@@ -69,7 +69,8 @@ def from_torch(
     effective, notes = _effective(module, tensors)
     readers = {name: partial(_array, name, tensor) for name, tensor in effective.items()}
     source = type(module).__name__
-    stored = archive(Path(source), CONTAINER, readers, _odd(module))
+    kinds = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in effective.items()}
+    stored = archive(Path(source), CONTAINER, readers, _odd(module), kinds=kinds)
     find = partial(_find, stored.tensors, _told(module), notes)
     unsaid = Unsaid(nonlinearity=nonlinearity, batch_first=batch_first, dtype=dtype)
     return network_of(replace(stored, find=find), source, unsaid)

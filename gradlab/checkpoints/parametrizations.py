@@ -57,9 +57,15 @@ class Recipe:
 class EffectiveTensors:
     """Tensors as the network uses them, read on demand."""
 
+    stored: Tensors
     readers: Mapping[str, Callable[[], Array]]  # None of the parts, all of the wholes
+    parts: Mapping[str, Sequence[str]]  # by a whole that is rebuilt: what it is rebuilt from
     notes: Mapping[str, str]  # by tensor: how it was rebuilt
     unreadable: Mapping[str, str]  # by tensor: why it could not be rebuilt
+
+    def sources(self, name: str) -> Sequence[str]:
+        """Tensors of the file that a tensor of the network is made of."""
+        return self.parts.get(name, (name,))
 
 
 def effective_tensors(stored: Tensors, names: Iterable[str]) -> EffectiveTensors:
@@ -85,6 +91,7 @@ def effective_tensors(stored: Tensors, names: Iterable[str]) -> EffectiveTensors
     readers: dict[str, Callable[[], Array]] = {}
     notes: dict[str, str] = {}
     unreadable: dict[str, str] = {}
+    parts: dict[str, list[str]] = {}
     for name, match in matches.items():
         if match is None:
             readers.setdefault(name, partial(stored.__getitem__, name))
@@ -93,11 +100,14 @@ def effective_tensors(stored: Tensors, names: Iterable[str]) -> EffectiveTensors
         recipe = _recipe(parts_of[weight], weight)
         target = _target(stored, weight)
         if recipe is not None:
-            readers[target] = partial(_rebuild, stored, recipe, _parts(recipe, weight))
+            parts[target] = _parts(recipe, weight)
+            readers[target] = partial(_rebuild, stored, recipe, parts[target])
             notes[target] = f"{target} {recipe.note}"
         elif target not in stored:
             unreadable[target] = f"{target} has a parametrization that gradlab does not know"
-    return EffectiveTensors(readers=readers, notes=notes, unreadable=unreadable)
+    return EffectiveTensors(
+        stored=stored, readers=readers, parts=parts, notes=notes, unreadable=unreadable
+    )
 
 
 def _weight(match: re.Match[str]) -> Weight:

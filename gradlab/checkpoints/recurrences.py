@@ -16,7 +16,7 @@ from gradlab.checkpoints.element_types import real_numbers
 from gradlab.checkpoints.findings import Findings, Unsaid
 from gradlab.checkpoints.gated import ASSUMED, gated_cell
 from gradlab.checkpoints.keys import Place, multiplicative_layers, stacks_of, weight_names
-from gradlab.checkpoints.layers import cast, stored_dtype
+from gradlab.checkpoints.layers import cast
 from gradlab.checkpoints.parametrizations import EffectiveTensors, effective_tensors
 from gradlab.checkpoints.told import Told, told_sentences
 from gradlab.errors import ModelFileError, ShapeError
@@ -67,6 +67,7 @@ def find_recurrences(
     for stack in stacks_of((*effective.readers, *effective.unreadable)):
         if stack[0].prefix in odd:
             continue
+        layers.held.clear()
         reasons = [reason for place in stack if (reason := layers.unsupported(place))]
         skipped.extend(reasons)
         if not reasons:
@@ -155,10 +156,19 @@ class _LayerReader:
         self.told = told
         self.known: dict[str, Told] = {}  # by the recurrence's name
         self.assumptions: list[str] = []
+        self.held: dict[str, Array] = {}  # of the stack at hand, so that each is read once
+
+    def array(self, key: str) -> Array:
+        """Tensor of the stack at hand, as it is stored."""
+        if key not in self.held:
+            self.held[key] = self.effective.readers[key]()
+        return self.held[key]
 
     def recurrence(self, place: Place, cell: Cell) -> Recurrence:
         """A layer under its name, with the tensors it came from."""
         keys = [key for key in place.keys if key in self.effective.readers]
+        sources = [source for key in keys for source in self.effective.sources(key)]
+        kinds = [self.effective.stored.kind(name, self.held.get(name)) for name in sources]
         if place.prefix in self.told:
             self.known[place.name] = self.told[place.prefix]
         return Recurrence(
@@ -167,8 +177,8 @@ class _LayerReader:
             layer=place.layer or 0,
             direction="backward" if place.backward else "forward",
             stack=place.stack,
-            tensors=tuple(keys),
-            stored_dtype=stored_dtype({key: self.effective.readers[key]() for key in keys}),
+            tensors=tuple(sources),
+            stored_dtype=", ".join(dict.fromkeys(kinds)),
         )
 
     def unsupported(self, place: Place) -> str | None:
@@ -201,7 +211,7 @@ class _LayerReader:
                 f"{spoken(place.key)} has no {spoken(place.input_key)} beside it: expected the "
                 "input weights of the same layer; save the whole layer"
             )
-        recurrent, inputs = (self.effective.readers[k]() for k in (place.key, place.input_key))
+        recurrent, inputs = (self.array(key) for key in (place.key, place.input_key))
         whole = recurrent.ndim == inputs.ndim == 2 and recurrent.size > 0 and inputs.size > 0
         if place.projection_key in self.effective.readers:
             self.require_projection(place, recurrent, inputs)
@@ -214,7 +224,7 @@ class _LayerReader:
 
     def require_projection(self, place: Place, recurrent: Array, inputs: Array) -> None:
         """Refuse a projection that does not fit the weights beside it."""
-        shape = self.effective.readers[place.projection_key]().shape
+        shape = self.array(place.projection_key).shape
         rows = 4 * shape[1] if len(shape) == 2 else 0
         if rows == 0 or recurrent.shape != (rows, shape[0]) or inputs.shape[:1] != (rows,):
             raise ShapeError(
@@ -259,7 +269,7 @@ class _LayerReader:
         if key in self.effective.notes:
             self.assumptions.append(self.effective.notes[key])
         named = key if key.endswith(role) else f"{key} ({role})"
-        return real_numbers(named, self.effective.readers[key]())
+        return real_numbers(named, self.array(key))
 
     def biases(self, place: Place, n: int) -> list[Array | None]:
         """Biases that the layer's spelling has, in order; None for one that is not stored."""
@@ -274,7 +284,7 @@ class _LayerReader:
         """One bias."""
         bias = self.weight(key, "b_h")
         if bias.shape != (n,):
-            shape = self.effective.readers[place.key]().shape
+            shape = self.array(place.key).shape
             raise ShapeError(
                 f"{spoken(key)} has shape {bias.shape} and {spoken(place.key)} {shape}: "
                 f"expected ({n},)"

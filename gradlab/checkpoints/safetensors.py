@@ -81,7 +81,8 @@ def read(path: Path, max_bytes: int) -> Archive:
         for name, entry in entries.items()
         if name not in known
     ]
-    return archive(path, CONTAINER, readers, skipped)
+    kinds = {name: KINDS[entry.spelling] for name, entry in known.items()}
+    return archive(path, CONTAINER, readers, skipped, kinds=kinds)
 
 
 def _header(path: Path) -> tuple[int, dict[str, Entry]]:

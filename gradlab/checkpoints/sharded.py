@@ -94,4 +94,5 @@ def _joined(index: Path, places: Mapping[str, str], shards: Mapping[str, Archive
         name: partial(shards[shard].tensors.__getitem__, name) for name, shard in places.items()
     }
     skipped = [phrase for shard in shards.values() for phrase in shard.skipped]
-    return archive(index, CONTAINER, readers, skipped)
+    kinds = {name: shards[shard].tensors.kind(name) for name, shard in places.items()}
+    return archive(index, CONTAINER, readers, skipped, kinds=kinds)

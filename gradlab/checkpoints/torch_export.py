@@ -69,7 +69,8 @@ def read(path: Path, max_bytes: int) -> Archive:
         for name, entry in tensors.items()
         if entry is None
     ]
-    return archive(path, CONTAINER, readers, skipped)
+    kinds = {name: entry.storage.kind for name, entry in tensors.items() if entry is not None}
+    return archive(path, CONTAINER, readers, skipped, kinds=kinds)
 
 
 def _configs(members: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ from gradlab.checkpoints.pickled import Stub
 from gradlab.checkpoints.pickled_tree import SCRIPTED, Named
 from gradlab.checkpoints.recurrences import find_recurrences
 from gradlab.checkpoints.told import Told, told
+from gradlab.checkpoints.torch_objects import StridedTensor
 
 MANGLE = re.compile(r"\.___torch_mangle_\d+")
 CONSTANT = re.compile(r'^  (?P<name>\w+) : Final\[(?:bool|str)\] = (?P<value>True|False|"\w*")$')
@@ -59,7 +60,12 @@ def torch_archive(
     told
         What is said of layers, by the prefix of their tensors' names.
     """
-    stored = archive(path, container, readers, named.skipped)
+    kinds = {
+        name: leaf.storage.kind
+        for name, leaf in named.tensors.items()
+        if isinstance(leaf, StridedTensor)
+    }
+    stored = archive(path, container, readers, named.skipped, kinds=kinds)
     if not told:
         return stored
     return replace(stored, find=partial(find_recurrences, stored.tensors, told=told))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 
 from gradlab.arrays import Array
@@ -56,8 +56,10 @@ def read(path: Path, max_bytes: int) -> Archive:
     described = read_pickle(io.BytesIO(pickle), CONSTRUCTORS, storage_reference)
     named = named_tensors(described)
     order = byte_order(path, root, list(members))
+    # Many tensors may lie in one storage: the last one read is kept.
+    storage = lru_cache(maxsize=1)(partial(_read_storage, path, root, order, max_bytes))
     readers = {
-        name: partial(_read_tensor, path, root, order, tensor, max_bytes)
+        name: partial(_read_tensor, storage, tensor, max_bytes)
         for name, tensor in named.tensors.items()
     }
     scripted = any(name.startswith(f"{root}code/") for name in members)
@@ -102,8 +104,13 @@ def byte_order(path: Path, root: str, members: Sequence[str]) -> ByteOrder:
     return BYTE_ORDERS[spelled]
 
 
-def _read_tensor(path: Path, root: str, order: ByteOrder, tensor: Leaf, max_bytes: int) -> Array:
+def _read_storage(
+    path: Path, root: str, order: ByteOrder, max_bytes: int, key: str, kind: str
+) -> Array:
+    return decode(read_member(path, f"{root}data/{key}", max_bytes), kind, order)
+
+
+def _read_tensor(storage: Callable[[str, str], Array], tensor: Leaf, max_bytes: int) -> Array:
     if isinstance(tensor, PickledArray):
         return tensor.values(max_bytes)
-    raw = read_member(path, f"{root}data/{tensor.storage.key}", max_bytes)
-    return elements_of(tensor, decode(raw, tensor.storage.kind, order), max_bytes)
+    return elements_of(tensor, storage(tensor.storage.key, tensor.storage.kind), max_bytes)

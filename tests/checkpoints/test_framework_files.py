@@ -134,3 +134,26 @@ def test_half_precision_is_widened_without_change(
         whole = read_archive(models / exact).tensors["weight_hh_l0"]
         np.testing.assert_allclose(tensor, whole, rtol=2.0**-8)
         assert np.all(tensor.view(np.uint32) & 0xFFFF == 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("lstm_1l.bf16.safetensors", "bfloat16"),
+        ("gru_1l.bf16.pt", "bfloat16"),
+        ("gru_1l.f16.pt", "float16"),
+        ("lstm_1l.pt", "float32"),
+        ("lstm_1l.npz", "float32"),
+        ("lstm_1l_legacy.pt", "float32"),
+        ("lstm_export.pt2", "float32"),
+    ],
+)
+def test_type_of_the_weights_is_told_as_it_is_stored(models: Path, name: str, kind: str) -> None:
+    assert {entry.stored_dtype for entry in gl.load(models / name).recurrences} == {kind}
+
+
+def test_rebuilt_weight_names_the_parts_that_the_file_holds(models: Path) -> None:
+    [entry] = gl.load(models / "rnn_weightnorm.pt").recurrences
+    stored = read_archive(models / "rnn_weightnorm.pt").tensors
+    assert set(entry.tensors) == set(stored)
+    assert entry.stored_dtype == "float32"

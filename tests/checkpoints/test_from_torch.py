@@ -21,7 +21,7 @@ class FakeTensor:
 
     def __init__(self, values: Array, kind: str = "float32", **flags: bool) -> None:
         self.values = values
-        self.kind = kind
+        self.dtype = f"torch.{kind}"
         self.is_meta = flags.get("is_meta", False)
         self.is_quantized = flags.get("is_quantized", False)
 
@@ -35,7 +35,7 @@ class FakeTensor:
         return FakeTensor(self.values)
 
     def numpy(self) -> Array:
-        if self.kind == "bfloat16":
+        if self.dtype == "torch.bfloat16":
             raise TypeError("unsupported ScalarType BFloat16")
         return self.values
 
@@ -118,6 +118,7 @@ def test_type_without_a_numpy_form_is_widened() -> None:
     halves, floats = gl.from_torch(layer(kind="bfloat16")), gl.from_torch(layer())
     for name, array in floats.only().parameters.items():
         np.testing.assert_array_equal(halves.only().parameters[name], array)
+    assert halves.recurrences[0].stored_dtype == "bfloat16"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.arrays import Array
+from gradlab.checkpoints.archive import Tensors
 
 if TYPE_CHECKING:
     from tests.checkpoints.conftest import ModelWriter
@@ -301,3 +302,22 @@ def test_vanishing_normalization_is_refused_as_not_finite(write: ModelWriter) ->
     }
     with pytest.raises(gl.NonFiniteError, match="weight_hh_l0"):
         gl.load(write.npz(layer))
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_recurrent_tensors_alone_are_read_and_each_but_once(
+    write: ModelWriter, container: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An embedding beside a layer may be as large as it likes."""
+    layer = write.layer(np.ones((8, 2)), "rnn.")
+    path = CONTAINERS[container](write, layer | {"embedding.weight": np.ones((50, 2))})
+    read: list[str] = []
+    plain = Tensors.__getitem__
+
+    def counted(self: Tensors, name: str) -> Array:
+        read.append(name)
+        return plain(self, name)
+
+    monkeypatch.setattr(Tensors, "__getitem__", counted)
+    assert list(gl.load(path)) == ["rnn.l0"]
+    assert sorted(read) == sorted(layer)
