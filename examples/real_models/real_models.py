@@ -123,7 +123,7 @@ MODELS = (
 
 def fetched(package: str, folder: Path) -> Fetched:
     """Archive of a package, without what it depends on."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--quiet", "--quiet",
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "-qqq",
                "--disable-pip-version-check", "--dest", str(folder), package]  # fmt: skip
     subprocess.run(command, check=True)
     [archive] = folder.glob(f"{package.partition('==')[0].replace('-', '[-_]')}-*")
