@@ -182,6 +182,15 @@ def test_functions_that_call_themselves_or_each_other_without_end_are_refused(
     assert "unfolds to more than 2000 nodes" in refusal(path)
 
 
+def test_functions_that_pass_a_value_round_in_a_circle_come_to_an_end(tmp_path: Path) -> None:
+    imports = [H.make_opsetid("own", 17)]
+    through = H.make_function("own", "F", ["x"], ["x"], [], imports)
+    circle = H.make_node("F", ["R"], ["R"], domain="own")
+    tensors = [tensor for tensor in stored() if tensor.name != "R"]
+    path = save(tmp_path, graph([circle, node()], tensors), [through])
+    assert "its R is known only when the model runs" in refusal(path)
+
+
 def test_long_chain_of_nodes_overflows_no_stack_and_has_an_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

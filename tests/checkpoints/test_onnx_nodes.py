@@ -175,6 +175,8 @@ def test_reset_is_before_the_product_unless_the_node_says_otherwise(
         ({"hidden_size": 5}, "hidden_size 5"),
         ({"direction": "bidirectional"}, "direction bidirectional"),
         ({"direction": "sideways"}, "direction sideways"),
+        ({"clip": -1.0}, "its clip is -1.0"),
+        ({"clip": math.nan}, "its clip is nan"),
     ],
 )
 def test_node_that_gradlab_cannot_follow_is_refused_by_name_and_reason(
@@ -202,6 +204,8 @@ def test_projection_cut_to_a_wrong_model_is_refused(build: Builder) -> None:
     declared = [value_info("X"), value_info("h0", (1, 1, 4)), value_info("c0", (1, 1, 6))]
     path = build.save(build.graph([recurrent(inputs=inputs)], drawn(), declared))
     assert "proj_size" in refusal(path)
+    path = build.save(build.graph([recurrent()], drawn() | {"R": np.array(1.0)}, ["X"]))
+    assert "its W has shape" in refusal(path)
     wide = drawn() | {"R": np.ones((1, 24, 4), np.float32)}
     path = build.save(build.graph([recurrent()], wide, ["X"]))
     message = refusal(path)
@@ -400,10 +404,11 @@ def test_nodes_without_names_of_their_own_are_told_apart(build: Builder) -> None
     twins = [
         recurrent(name="twin", inputs=("X", "W", f"R{k}", "B"), outputs=(f"Y{k}",)) for k in (2, 3)
     ]
-    stored = drawn() | {f"R{k}": drawn(seed=k)["R"] for k in range(4)}
-    network = build.load([*nodes, *twins], stored)
-    assert list(network) == ["Y0", "Y1", "twin", "twin_2"]
-    assert same(network, "twin_2", {"R": stored["R3"]})
+    third = recurrent(name="twin_2", inputs=("X", "W", "R4", "B"), outputs=("Y4",))
+    stored = drawn() | {f"R{k}": drawn(seed=k)["R"] for k in range(5)}
+    network = build.load([*nodes, twins[0], third, twins[1]], stored)
+    assert list(network) == ["Y0", "Y1", "twin", "twin_2", "twin_3"]
+    assert same(network, "twin_3", {"R": stored["R3"]})
 
 
 def test_functions_are_unfolded_with_their_arguments(build: Builder) -> None:

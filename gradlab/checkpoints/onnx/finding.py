@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 
 import numpy as np
 
@@ -68,8 +69,8 @@ def find(scope: Scope, store: Store, tensors: Tensors, unsaid: Unsaid) -> Findin
     folding = Folding(store=store)
     reading = _read(scope, folding)
     kept, repeated = distinct(chains(reading.nodes))
-    layers = [layer for chain in kept for layer in placed(chain)]
-    nodes = [entry for chain in kept for entry in chain]
+    layers = [layer for stack in kept for layer in placed(stack)]
+    nodes = [entry for stack in kept for entry in stack]
     if not reading.nodes and not reading.skipped:
         return _by_names(scope, tensors, unsaid)
     return Findings(
@@ -113,9 +114,11 @@ def _by_names(scope: Scope, tensors: Tensors, unsaid: Unsaid) -> Findings:
 def _name(node: Node, taken: Counter[str]) -> str:
     """The node's own name, else that of its first output; told apart by its graph or a number."""
     own = spoken(node.name or next(filter(None, node.outputs), node.op))
-    name = own if own not in taken else spoken(f"{node.scope.label}{own}")
+    numbered = (f"{own}_{number}" for number in count(taken[own] + 1))
+    names = chain((own, spoken(f"{node.scope.label}{own}")), numbered)
+    name = next(name for name in names if name not in taken)
     taken.update({own, name})
-    return name if taken[name] == 1 else f"{name}_{taken[name]}"
+    return name
 
 
 def _said(nodes: Sequence[NodeLayer], folding: Folding) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -104,8 +105,8 @@ def read_node(node: Node, name: str, folding: Folding) -> NodeLayer:
 
 def _require_shapes(node: Node, kind: str, weights: Weights, directions: int) -> None:
     """Refuse arrays that are not those of GN rows a direction; N is the node's own hidden_size."""
-    rows = GATES[kind] * weights.R.shape[-1]
-    n = rows // GATES[kind]
+    n = weights.R.shape[-1] if weights.R.ndim == 3 else 0
+    rows = GATES[kind] * n
     features = weights.W.shape[-1] if weights.W.ndim == 3 else 0
     wanted: dict[str, tuple[int, ...]] = {
         "W": (directions, rows, features),
@@ -139,8 +140,8 @@ def _require_state(node: Node, role: int, n: int, folding: Folding) -> None:
 def _settings(node: Node, kind: str, directions: int) -> list[dict[str, Any]]:
     """Further arguments of the cell, for each direction."""
     common: dict[str, Any] = {}
-    if node.attributes.get("clip"):
-        common["clip"] = node.attributes["clip"]
+    if clip := node.attributes.get("clip"):
+        common["clip"] = _positive(clip)
     if kind == "GRU":
         common["reset"] = "after" if node.attributes.get("linear_before_reset", 0) else "before"
     if kind == "LSTM" and node.attributes.get("input_forget", 0):
@@ -149,6 +150,12 @@ def _settings(node: Node, kind: str, directions: int) -> list[dict[str, Any]]:
         common | dict(zip(ROLES[kind], names, strict=True))
         for names in activations(node, kind, directions)
     ]
+
+
+def _positive(clip: float) -> float:
+    if not 0.0 < clip < math.inf:
+        raise ModelFileError(f"its clip is {clip}, where a positive number is expected")
+    return clip
 
 
 ROLES = {

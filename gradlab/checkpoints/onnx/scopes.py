@@ -12,6 +12,7 @@ from gradlab.checkpoints.onnx.stored import Proto
 from gradlab.errors import ModelFileError
 
 MAX_DEPTH = 20  # of subgraphs and functions in each other
+MAX_PASSES = 200  # of a value through scopes and functions
 MAX_NODES = 200_000  # of the graph with all functions unfolded
 FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS = range(1, 9)
 ELSE = "else_branch"  # read behind the other branch, wherever the file has it
@@ -96,10 +97,11 @@ def definition(scope: Scope, name: str) -> Definition:
     Returns
     -------
     definition
-        With neither node nor tensor if the value is an input, or is defined nowhere.
+        With neither node nor tensor if the value is an input, or is defined nowhere, as where
+        functions pass a value round in a circle.
     """
     here = scope
-    while True:
+    for _ in range(MAX_PASSES):
         if name in here.bound:
             here, name = here.bound[name]
         elif name in here.producers:
@@ -110,9 +112,10 @@ def definition(scope: Scope, name: str) -> Definition:
         elif name in here.tensors:
             return Definition(here, name, tensor=here.tensors[name])
         elif here.outer is None or name in here.inputs:
-            return Definition(here, name)
+            break
         else:
             here = here.outer
+    return Definition(here, name)
 
 
 def every_node(scope: Scope) -> Iterator[Node]:
