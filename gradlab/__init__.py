@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gradlab.analysis.ensembles import mean_field_of as mean_field_of
     from gradlab.analysis.gated_bounds import gamma_gru as gamma_gru
     from gradlab.analysis.gated_bounds import gamma_lstm as gamma_lstm
+    from gradlab.analysis.gated_field import gated_field as gated_field
     from gradlab.analysis.gates import forget_bias_for_half_life as forget_bias_for_half_life
     from gradlab.analysis.gates import gate_dynamics as gate_dynamics
     from gradlab.analysis.gates import half_life_of_forget_bias as half_life_of_forget_bias
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from gradlab.checkpoints.listing import propose_mapping as propose_mapping
     from gradlab.comparison import compare as compare
     from gradlab.comparison import compare_cells as compare_cells
+    from gradlab.designs import design as design
     from gradlab.dynamics import analyze as analyze
     from gradlab.engine.bptt import bptt as bptt
     from gradlab.engine.clipping import clip_audit as clip_audit
@@ -100,6 +102,7 @@ if TYPE_CHECKING:
     from gradlab.records.certificates import Certificates as Certificates
     from gradlab.records.clipping import ClipAudit as ClipAudit
     from gradlab.records.comparison import Comparison as Comparison
+    from gradlab.records.design import Design as Design
     from gradlab.records.dynamics import GradientDynamics as GradientDynamics
     from gradlab.records.gradients import GradientProfile as GradientProfile
     from gradlab.records.jacobians import JacobianProfile as JacobianProfile
@@ -128,6 +131,7 @@ _ROOMS = {
     "gradlab.analysis.directions": ("directions",),
     "gradlab.analysis.ensembles": ("mean_field_of",),
     "gradlab.analysis.gated_bounds": ("gamma_gru", "gamma_lstm"),
+    "gradlab.analysis.gated_field": ("gated_field",),
     "gradlab.analysis.gates": (
         "forget_bias_for_half_life",
         "gate_dynamics",
@@ -159,6 +163,7 @@ _ROOMS = {
     "gradlab.checkpoints.from_torch": ("from_torch",),
     "gradlab.checkpoints.listing": ("list_tensors", "propose_mapping"),
     "gradlab.comparison": ("compare", "compare_cells"),
+    "gradlab.designs": ("design",),
     "gradlab.dynamics": ("analyze",),
     "gradlab.engine.bptt": ("bptt",),
     "gradlab.engine.clipping": (
@@ -199,6 +204,7 @@ _ROOMS = {
     "gradlab.records.certificates": ("Certificate", "Certificates"),
     "gradlab.records.clipping": ("ClipAudit",),
     "gradlab.records.comparison": ("Comparison",),
+    "gradlab.records.design": ("Design",),
     "gradlab.records.dynamics": ("GradientDynamics",),
     "gradlab.records.gradients": ("GradientProfile",),
     "gradlab.records.jacobians": ("JacobianProfile",),

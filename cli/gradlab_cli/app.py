@@ -11,6 +11,7 @@ import typer
 import gradlab as gl
 from gradlab_cli.commands.analyze import analyze
 from gradlab_cli.commands.compare import compare
+from gradlab_cli.commands.design import design
 from gradlab_cli.commands.inspect import inspect
 from gradlab_cli.commands.plot import plot
 from gradlab_cli.commands.report import report
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (inspect, analyze, sweep, report, plot, train, compare, verify):
+for command in (inspect, analyze, sweep, report, plot, train, compare, verify, design):
     app.command(command.__name__)(guarded(spread(command)))
 
 

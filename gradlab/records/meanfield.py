@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 # Mean and variance of the Tracy-Widom law of real matrices (beta = 1).
 TRACY_WIDOM_MEAN, TRACY_WIDOM_VARIANCE = -1.2065335745820, 1.607781034581
 HALVINGS = 64  # of a range of about a hundred nats: to the last bit
+LOGITS = (-45.0, 30.0)
+POINTS, ZOOMS = 61, 6
 Curve = Callable[[Array], Array]
 QUANTITIES = (
     "q",
@@ -163,6 +165,36 @@ class MeanField:
         edge = (lag + 1.0) * math.log(lag + 1.0) - (lag * math.log(lag) if lag > 0 else 0.0)
         return (lag * _ln(self.gain) if lag > 0 else 0.0) + (0.5 * edge if self._gaussian else 0.0)
 
+    def log_norm(self, lag: int, hidden_size: int | None = None) -> float:
+        r"""Predicted ln ‖∂h_t/∂h_{t-l}‖, the largest singular value of l factors D W.
+
+        Parameters
+        ----------
+        lag
+            l.
+        hidden_size
+            N; the limit of infinitely many units if None.
+
+        Returns
+        -------
+        log_norm
+            With :math:`m = E[z s/(1 - z s)]` for z below the pole, s the squared slopes, in the
+            limit :math:`\min_m \tfrac12 [\ln(1 + m) - \ln m + l \ln(g^2 m/z)]` for Gaussian W, with
+            :math:`g^2 m/(z (1 + m))` for an orthogonal one: about
+            :math:`l \lambda_1 + \tfrac12 \ln(e (1 + \kappa l))`. Of N units each step loses the
+            bias of `lambda_1`, and what exceeds the exponential stops growing at
+            :math:`\tfrac12 [\psi(N/2) - \psi(1/2)]`, where one direction is left.
+        """
+        if lag == 0 or self.lambda_1 == -math.inf:
+            return lag * self.lambda_1 if lag else 0.0
+        excess = self._largest_singular_value(lag) - lag * self.lambda_1
+        if hidden_size is None:
+            return lag * self.lambda_1 + excess
+        from scipy.special import digamma
+
+        single = 0.5 * float(digamma(0.5 * hidden_size) - digamma(0.5))
+        return lag * (self.lambda_1 + self.bias(hidden_size)) + min(excess, single)
+
     def to_summary(self, hidden_size: int, steps: int) -> dict[str, Any]:
         """Keys of ``summary.json``, for a network of N units run for so many steps."""
         low, high = self.band(hidden_size, steps)
@@ -202,6 +234,23 @@ class MeanField:
         if self._gaussian:
             return logs - 0.5 * rank
         return logs + (0.5 * rest * math.log(rest) if rest > 0.0 else 0.0)
+
+    def _largest_singular_value(self, lag: int) -> float:
+        """Limit of ln ‖P‖, by grids of m that close in on the minimum."""
+        low, high = LOGITS
+        for _ in range(ZOOMS):
+            x = np.linspace(low, high, POINTS)
+            height = self._height(x, lag)
+            best = int(np.argmin(height))
+            low, high = float(x[max(best - 1, 0)]), float(x[min(best + 1, POINTS - 1)])
+        return 0.5 * float(height.min())
+
+    def _height(self, x: Float[Array, " points"], lag: int) -> Float[Array, " points"]:
+        """Twice what `log_norm` minimizes, at points of `SlopeLaw.log_moments`."""
+        log_z, log_m = self.slopes.log_moments(x)
+        log_rest = np.logaddexp(0.0, log_m)
+        step = 2.0 * math.log(self.gain) + log_m - log_z - (0.0 if self._gaussian else log_rest)
+        return np.asarray(log_rest - log_m + lag * step)
 
     def _exponents(self, t: Float[Array, " points"]) -> Float[Array, " points"]:
         """Exponents at u = exp(t)."""

@@ -72,6 +72,16 @@ class SlopeLaw:
         """E ln(1 + u s) at u = exp(t): the integral of the share over t."""
         return np.asarray(np.logaddexp(0.0, self._shifted(t)) @ self.weight)
 
+    def log_moments(self, x: Float[Array, " points"]) -> tuple[Array, Array]:
+        """ln z and ln E [z s/(1 - z s)], for z s between 0 and 1, where x is logit of its largest.
+
+        Beyond the shares, which belong to negative z: as far as the law's moments have a meaning.
+        """
+        log_z = -np.logaddexp(0.0, -x) - self.log_square[-1]
+        log_zs = log_z[:, None] + self.log_square
+        ratio = np.exp(log_zs) / -np.expm1(log_zs)
+        return log_z, np.asarray(np.log(ratio @ self.weight))
+
     def range(self) -> tuple[float, float]:
         """Values of t beyond which the share is below 1e-16, and within 1e-16 of the rank."""
         steep = self.log_square[~np.isneginf(self.log_square)]
