@@ -117,6 +117,26 @@ def test_jacobians_are_those_of_automatic_differentiation(run: Run) -> None:
             close(product, expected, 1e-10)
 
 
+@pytest.mark.parametrize("name", [*EXPORTED, *NODES])
+def test_outputs_in_float32_are_those_of_the_runtime(models: Path, name: str) -> None:
+    """But for a clip, which onnxruntime leaves out before the output and the format's text not."""
+    oracle, suffixes = stored(models, name), (EXPORTED | NODES)[name]
+    network = gl.load(models / f"{name}.onnx", dtype="float32")
+    starts = {own: oracle[f"s_{suffix}"][0][None] for own, suffix in suffixes.items()}
+    runs = gl.rollout_network(
+        network, oracle["x"][:, None].astype(np.float32), initial_state=starts
+    )
+    last = [e for e in network.recurrences if e.layer == network.recurrences[-1].layer]
+    found = np.concatenate([outputs(entry, runs[entry.name])[:, 0] for entry in last], axis=1)
+    off = np.abs(found - oracle["y_f32"].reshape(found.shape)).max()
+    assert found.dtype == np.float32
+    if name == "onnx_lstm_clip":
+        assert off == pytest.approx(float(oracle["spec_vs_runtime_d0"]), abs=2e-6)
+        assert off > 0.1
+    else:
+        assert off <= 2e-6
+
+
 @pytest.mark.parametrize("run", [*EXPORTED, *NODES], indirect=True)
 def test_norms_over_the_lag_are_those_of_automatic_differentiation(run: Run) -> None:
     for name, cell in run.network.items():
