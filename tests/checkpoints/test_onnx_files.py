@@ -284,6 +284,14 @@ def test_state_that_the_model_starts_from_is_said_unless_it_is_zero(models: Path
         assert any("sets its initial state" in said for said in sentences) == expected
 
 
+def test_reading_of_a_clip_is_said(models: Path) -> None:
+    for name, expected in (("onnx_lstm_clip", True), ("onnx_lstm_peephole", False)):
+        sentences = gl.load(models / f"{name}.onnx").assumptions
+        assert (
+            any("clip 0.6 limits the argument of every" in said for said in sentences) == expected
+        )
+
+
 def test_options_have_nothing_to_act_on_in_a_file_that_says_everything(models: Path) -> None:
     network = gl.load(models / "onnx_rnn_reverse.onnx", nonlinearity="relu")
     assert network.only().activation == "tanh"  # type: ignore[attr-defined]

@@ -134,6 +134,11 @@ def _facts(node: Node, folding: Folding) -> list[str]:
     facts = []
     if node.op == QUANTIZED:
         facts.append("weights dequantized, (q - zero point) * scale of the stored bytes")
+    if node.attributes.get("clip") and node.op in ("LSTM", QUANTIZED):
+        facts.append(
+            f"clip {node.attributes['clip']:g} limits the argument of every activation, as the "
+            "text of ONNX has it; onnxruntime does not limit that of the output, h(C)"
+        )
     if node.operand(LENGTHS):
         facts.append(_lengths(folding.value(node.scope, node.operand(LENGTHS))))
     states = [node.operand(role) for role in (INITIAL_H, INITIAL_C) if node.operand(role)]
