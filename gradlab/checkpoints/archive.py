@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +62,10 @@ class Tensors:
             Its array, if it has been read.
         """
         return self._kinds.get(name) or str((self[name] if read is None else read).dtype)
+
+    def kinds(self, names: Iterable[str]) -> str:
+        """Type of several tensors in the file; all types where they differ."""
+        return ", ".join(dict.fromkeys(self.kind(name) for name in names))
 
     def __iter__(self) -> Iterator[str]:
         """Names in the file's order."""

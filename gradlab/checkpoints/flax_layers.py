@@ -175,6 +175,7 @@ def _stored(cell: _Cell, tensors: Tensors, unsaid: Unsaid) -> StoredLayer:
         settings=settings,
         direction=cell.direction,
         stack=cell.stack,
+        stored_dtype=tensors.kinds(names),
     )
 
 

@@ -92,6 +92,7 @@ def _stored(kind: str, module: str, tensors: Tensors) -> StoredLayer:
         tensors={key: key for key in keys.values()},
         settings=settings,
         stack=name,
+        stored_dtype=tensors.kinds(keys.values()),
     )
 
 

@@ -3,7 +3,8 @@ r"""Weights stored in parts: the matrix in use is rebuilt from what the file hol
 =====================  =============================================================
 weight norm            :math:`g\,v / \lVert v \rVert`, row by row
 spectral norm          :math:`W / (u \cdot W v)` with the stored vectors, not estimated anew
-orthogonal             :math:`B\,e^{A}`, :math:`A = \mathrm{tril}(W) - \mathrm{tril}(W)^T`
+orthogonal, square     :math:`B\,e^{A}`, :math:`A = \mathrm{tril}(W) - \mathrm{tril}(W)^T`
+orthogonal, other      :math:`B\,H_1 \cdots H_k`, :math:`H_i = I - \tau_i v_i v_i^T`, times signs
 weight drop            the raw matrix, not the masked copy of one training step
 =====================  =============================================================
 
@@ -32,6 +33,12 @@ WEIGHT = r"weight_(?:ih|hh|hr)(?:_l\d+)?(?:_reverse)?"
 PART = re.compile(
     rf"(?P<prefix>.*?)(?:parametrizations\.(?P<new>{WEIGHT})\..+|(?P<old>{WEIGHT})_(?:g|v|orig|u|raw))",
     re.ASCII,
+)
+
+
+UNKNOWN = (
+    "a parametrization that gradlab does not know, or whose file does not tell it: take it off "
+    "with torch.nn.utils.parametrize.remove_parametrizations and save again"
 )
 
 
@@ -104,7 +111,7 @@ def effective_tensors(stored: Tensors, names: Iterable[str]) -> EffectiveTensors
             readers[target] = partial(_rebuild, stored, recipe, parts[target])
             notes[target] = f"{target} {recipe.note}"
         elif target not in stored:
-            unreadable[target] = f"{target} has a parametrization that gradlab does not know"
+            unreadable[target] = f"{target} has {UNKNOWN}"
     return EffectiveTensors(
         stored=stored, readers=readers, parts=parts, notes=notes, unreadable=unreadable
     )
@@ -167,12 +174,39 @@ def spectral_norm(
     return np.asarray(W / (u @ (W @ v)))
 
 
-def orthogonal(W: Float[Array, "n n"], base: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """Base times the rotation that the strictly lower triangle of W generates."""
+def orthogonal(
+    W: Float[Array, "rows columns"], base: Float[Array, "n n"]
+) -> Float[Array, "rows columns"]:
+    """Base times the rotation that the strictly lower triangle of a square W generates.
+
+    Of any other W, base times reflections: that is what PyTorch takes for each unless it is told
+    otherwise, and a file does not say whether it was.
+    """
+    if W.shape[0] != W.shape[1]:
+        return householder(W, base)
     from scipy.linalg import expm
 
     lower = np.tril(W)
     return np.asarray(base @ expm(lower - lower.T))
+
+
+def householder(
+    W: Float[Array, "rows columns"], base: Float[Array, "n n"]
+) -> Float[Array, "rows columns"]:
+    """Base times the first columns of a product of reflections, whose vectors lie in W.
+
+    Reflection i has the vector with 1 at place i and below it what column i of W has below its
+    diagonal; column i of the product is multiplied by that diagonal's entry, 1 or -1. A wide
+    matrix is the transpose of a tall one.
+    """
+    tall = W if W.shape[0] >= W.shape[1] else W.T
+    columns = tall.shape[1]
+    vectors = np.tril(tall, -1) + np.eye(*tall.shape)
+    product = np.eye(*tall.shape)
+    for v in vectors.T[::-1]:
+        product -= np.outer(2.0 / (v @ v) * v, v @ product)
+    signed = base @ (product * np.trunc(tall.diagonal()[:columns]))
+    return np.asarray(signed if tall is W else signed.T)
 
 
 def raw_weight(W: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -190,8 +224,8 @@ def _vectors_fit(W: Array, u: Array, v: Array) -> bool:
     return W.ndim == 2 and (u.shape, v.shape) == (W.shape[:1], W.shape[1:])
 
 
-def _squares_fit(W: Array, base: Array) -> bool:
-    return W.ndim == 2 and W.shape[0] == W.shape[1] and W.shape == base.shape
+def _base_fits(W: Array, base: Array) -> bool:
+    return W.ndim == 2 and base.shape == (max(W.shape),) * 2
 
 
 RECIPES = (
@@ -230,9 +264,10 @@ RECIPES = (
     Recipe(
         name="orthogonal parametrization",
         parts=("{p}parametrizations.{w}.original", "{p}parametrizations.{w}.0.base"),
-        fits=_squares_fit,
+        fits=_base_fits,
         rebuild=orthogonal,
-        note="is rebuilt from its orthogonal parametrization, the matrix exponential assumed",
+        note="is rebuilt from its orthogonal parametrization, with the map assumed that PyTorch "
+        "takes by itself: the matrix exponential of a square one, else Householder's reflections",
     ),
     Recipe(
         name="weight drop",

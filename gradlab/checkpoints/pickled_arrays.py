@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from gradlab.arrays import Array
 from gradlab.checkpoints.archive import require_size
 from gradlab.checkpoints.element_types import BFLOAT16, ByteOrder, decode, item_size
@@ -134,4 +136,4 @@ def _element_type(kind: object) -> tuple[str, ByteOrder] | None:
         return (BFLOAT16, order) if name.name in BFLOAT16_NAMES else None
     if not isinstance(name, str) or not NUMBER.fullmatch(name):
         return None
-    return ("bool" if name in ("?", "b1") else name), order
+    return ("bool" if name in ("?", "b1") else np.dtype(name).name), order

@@ -14,7 +14,6 @@ from gradlab.checkpoints.pickled import Stub
 from gradlab.checkpoints.pickled_tree import SCRIPTED, Named
 from gradlab.checkpoints.recurrences import find_recurrences
 from gradlab.checkpoints.told import Told, told
-from gradlab.checkpoints.torch_objects import StridedTensor
 
 MANGLE = re.compile(r"\.___torch_mangle_\d+")
 CONSTANT = re.compile(r'^  (?P<name>\w+) : Final\[(?:bool|str)\] = (?P<value>True|False|"\w*")$')
@@ -60,11 +59,7 @@ def torch_archive(
     told
         What is said of layers, by the prefix of their tensors' names.
     """
-    kinds = {
-        name: leaf.storage.kind
-        for name, leaf in named.tensors.items()
-        if isinstance(leaf, StridedTensor)
-    }
+    kinds = {name: leaf.kind for name, leaf in named.tensors.items()}
     stored = archive(path, container, readers, named.skipped, kinds=kinds)
     if not told:
         return stored

@@ -49,6 +49,11 @@ class StridedTensor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
+    @property
+    def kind(self) -> str:
+        """Type of its elements."""
+        return self.storage.kind
+
 
 def storage_reference(identifier: object) -> object:
     """Storage of a persistent identifier (kind, type, key, location, size, view).

@@ -190,7 +190,7 @@ def test_array_that_declares_more_than_it_holds_is_refused(write: ModelWriter) -
     pickled = pickle.dumps({"weight_hh_l0": np.ones((2, 2))}, protocol=2)
     changed = pickled.replace(b"K\x02K\x02\x86", b"K\x02K\xff\x86")
     assert changed != pickled
-    with pytest.raises(gl.ModelFileError, match=r"shape \(2, 255\) of f8 needs 4080 bytes"):
+    with pytest.raises(gl.ModelFileError, match=r"shape \(2, 255\) of float64 needs 4080 bytes"):
         tensors_of(write.bytes(changed))
 
 
@@ -216,3 +216,13 @@ def test_state_dict_pickled_without_torch_save_is_read(models: Path) -> None:
         for key, name in (("weight_hh_l0", "W_h"), ("bias_ih_l0", "b_x")):
             stored = oracle[f"torch/net.{key}"].astype(np.float32)
             np.testing.assert_array_equal(network["net.l0"].parameters[name], stored)
+
+
+def test_parameters_that_jax_pickled_are_read(models: Path) -> None:
+    """A Haiku LSTM of JAX's own arrays, one of them of bfloat16."""
+    [entry] = gl.load(models / "jax_haiku_lstm.pkl").recurrences
+    assert entry.stored_dtype == "float32, bfloat16"
+    with np.load(models / "jax_haiku_lstm.oracle.npz") as oracle:
+        stored = tensors_of(models / "jax_haiku_lstm.pkl")
+        for leaf in ("w", "b"):
+            np.testing.assert_array_equal(stored[f"lstm/linear/{leaf}"], oracle[leaf])

@@ -30,6 +30,8 @@ WHOLE = (
     "lstm_2l_lightning.pt",
     "gru_1l_wholemodule.pt",
     "lstm_1l.ts.pt",
+    "lstm_export.pt2",
+    "lstm_statedict.pkl",
 )
 Edits = list[tuple[int, int]]
 EDITS = st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), min_size=1, max_size=4)

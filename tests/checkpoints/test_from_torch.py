@@ -208,6 +208,22 @@ def test_live_parametrization_is_that_of_the_file(live: Live, name: str) -> None
         assert live.torch.equal(value, before[key])
 
 
+@pytest.mark.parametrize("weight", ["weight_hh_l0", "weight_hr_l0"])
+def test_orthogonal_stack_and_projection_are_rebuilt_as_the_module_does(
+    live: Live, weight: str
+) -> None:
+    """Neither is square: PyTorch takes Householder's reflections, and the file is read so."""
+    module = live.torch.nn.LSTM(3, 5, proj_size=2).double()
+    live.torch.nn.utils.parametrizations.orthogonal(module, weight)
+    with live.torch.no_grad():
+        original = module.parametrizations[weight].original
+        original.add_(live.torch.rand(*original.shape).tril(-1 if weight == "weight_hh_l0" else 0))
+    network = gl.load(live.saved(module))
+    name = {"weight_hh_l0": "W_h", "weight_hr_l0": "W_hr"}[weight]
+    expected = getattr(module, weight).detach().numpy()
+    np.testing.assert_allclose(network.only().parameters[name], expected, rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize("kind", ["cayley", "householder"])
 def test_live_orthogonal_map_that_no_file_tells_is_the_modules_own(live: Live, kind: str) -> None:
     module = live.torch.nn.RNN(3, 4)

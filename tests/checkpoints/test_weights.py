@@ -12,6 +12,7 @@ import pytest
 import gradlab as gl
 from gradlab.arrays import Array
 from gradlab.checkpoints.archive import Tensors
+from gradlab.checkpoints.parametrizations import orthogonal
 
 if TYPE_CHECKING:
     from tests.checkpoints.conftest import ModelWriter
@@ -258,6 +259,24 @@ def test_orthogonal_parametrization_is_orthogonal_whatever_is_stored(write: Mode
     W_hh = gl.load(write.npz(layer)).only().parameters["W_hh"]
     np.testing.assert_allclose(W_hh @ W_hh.T, np.eye(5), atol=1e-13)
     assert np.abs(W_hh - base).max() > 0.1
+
+
+@pytest.mark.parametrize("shape", [(8, 2), (2, 8)])
+def test_orthogonal_parametrization_of_a_matrix_that_is_not_square_reflects(
+    shape: tuple[int, int],
+) -> None:
+    """The columns stay orthonormal, and without reflections are those of the base, negated."""
+    rng = np.random.default_rng(4)
+    base = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    start = -np.eye(*shape)
+    W = np.asarray(start + (np.tril(rng.normal(size=(8, 2)), -1).T if shape[0] == 2 else
+                            np.tril(rng.normal(size=(8, 2)), -1)))  # fmt: skip
+    found = orthogonal(W, base)
+    assert found.shape == shape
+    tall = found if shape[0] == 8 else found.T
+    np.testing.assert_allclose(tall.T @ tall, np.eye(2), atol=1e-14)
+    still = orthogonal(start, base)
+    np.testing.assert_allclose(still if shape[0] == 8 else still.T, base[:, :2], atol=1e-14)
 
 
 @pytest.mark.parametrize("extra", ["parametrizations.weight_hh_l0.0.mask", "weight_hh_l0_u"])
