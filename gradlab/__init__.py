@@ -111,6 +111,11 @@ if TYPE_CHECKING:
     from gradlab.records.trajectory import Trajectory as Trajectory
     from gradlab.records.verification import Check as Check
     from gradlab.records.verification import Verification as Verification
+    from gradlab.requirements import Outcome as Outcome
+    from gradlab.requirements import Requirement as Requirement
+    from gradlab.requirements import check_run as check_run
+    from gradlab.requirements import parsed_requirement as parsed_requirement
+    from gradlab.requirements import read_requirements as read_requirements
     from gradlab.storage.comparisons import save_comparison as save_comparison
     from gradlab.storage.export import export_npz as export_npz
     from gradlab.storage.folder import refuse_to_overwrite as refuse_to_overwrite
@@ -212,6 +217,13 @@ _ROOMS = {
     "gradlab.records.strict": ("strict_json",),
     "gradlab.records.trajectory": ("Trajectory",),
     "gradlab.records.verification": ("Check", "Verification"),
+    "gradlab.requirements": (
+        "Outcome",
+        "Requirement",
+        "check_run",
+        "parsed_requirement",
+        "read_requirements",
+    ),
     "gradlab.storage.comparisons": ("save_comparison",),
     "gradlab.storage.export": ("export_npz",),
     "gradlab.storage.folder": ("refuse_to_overwrite",),

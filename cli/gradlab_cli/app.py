@@ -10,6 +10,7 @@ import typer
 
 import gradlab as gl
 from gradlab_cli.commands.analyze import analyze
+from gradlab_cli.commands.check import check
 from gradlab_cli.commands.compare import compare
 from gradlab_cli.commands.design import design
 from gradlab_cli.commands.inspect import inspect
@@ -27,7 +28,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (inspect, analyze, sweep, report, plot, train, compare, verify, design):
+COMMANDS = (inspect, analyze, sweep, report, plot, train, compare, check, design, verify)
+
+for command in COMMANDS:
     app.command(command.__name__)(guarded(spread(command)))
 
 

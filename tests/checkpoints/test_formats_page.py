@@ -10,7 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "formats.md"
-EXTRAS = {"Keras": "h5py", "ONNX": "onnx", "Flax and Haiku": "msgpack"}  # sections that need a package
+EXTRAS = {
+    "Keras": "h5py",
+    "ONNX": "onnx",
+    "Flax and Haiku": "msgpack",
+}  # sections that need a package
 
 
 def examples() -> dict[str, str]:
