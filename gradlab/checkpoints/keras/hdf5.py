@@ -93,7 +93,16 @@ def read_tree(source: Path | bytes, max_bytes: int) -> Tree:
                 raise ModelFileError(f"the HDF5 file holds over {MAX_OBJECTS} objects: damaged")
             tree.attributes[path] = _wanted_attributes(group)
             pending += _subgroups(tree, path, group, seen, partial(_read, source, max_bytes))
+    for path in [*tree.attributes, *tree.readers]:
+        for above in _above(path):
+            tree.attributes.setdefault(above, {})
     return tree
+
+
+def _above(path: str) -> list[str]:
+    """Groups that a path leads through, which a path joined by backslashes does not have."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
 def _subgroups(

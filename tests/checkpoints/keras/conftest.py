@@ -92,14 +92,16 @@ class KerasWriter:
         *,
         version: str = "3.15.1",
         name: str = "model.keras",
+        weights: Path | None = None,
     ) -> Path:
         """A file of Keras 3."""
-        inner = self.numbered(cells, names, name="inner.h5")
         path = self.folder / name
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("metadata.json", json.dumps({"keras_version": version}))
             archive.writestr("config.json", json.dumps(config))
-            archive.write(inner, "model.weights.h5")
+            archive.write(
+                weights or self.numbered(cells, names, name="inner.h5"), "model.weights.h5"
+            )
         return path
 
     def sequential(self, *layers: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
