@@ -98,7 +98,8 @@ def canonical(weights: KerasWeights) -> tuple[dict[str, Array], dict[str, str]]:
         kernel = _by_gate(kernel, lambda block: block.T.reshape(block.shape, order="F"))
         recurrent = _by_gate(recurrent, lambda block: block.T)
         # Added in the stored type, as Keras does when it loads such weights into an LSTM layer.
-        biases = [np.add(*np.split(bias, 2))]
+        with np.errstate(all="ignore"):  # what is not finite is refused by name later
+            biases = [np.add(*np.split(bias, 2))]
     arrays = [kernel.T, recurrent.T, *biases]
     if weights.kind == "gru":
         arrays = [_reordered(array) for array in arrays]

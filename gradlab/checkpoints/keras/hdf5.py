@@ -16,6 +16,7 @@ import numpy as np
 from gradlab.arrays import Array
 from gradlab.checkpoints.archive import require_size, spoken
 from gradlab.checkpoints.element_types import BFLOAT16, decode
+from gradlab.checkpoints.keras.heaps import require_sound_heaps
 from gradlab.errors import MissingExtraError, ModelFileError
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -84,6 +85,7 @@ def read_tree(source: Path | bytes, max_bytes: int) -> Tree:
         If the file refers to other files, or holds more objects than any model.
     """
     tree = Tree()
+    require_sound_heaps(source)
     with _opened(source) as file:
         seen: set[int] = set()
         pending = [("", file)]
@@ -120,8 +122,9 @@ def _subgroups(
                 f"{spoken(full)} is a link to another file ({spoken(str(link.filename))}): "
                 "expected a model in one file; nothing outside of it was read"
             )
-        if isinstance(link, h5py.SoftLink):
-            tree.skipped.append(f"{spoken(full)} skipped (a link)")
+        if isinstance(link, h5py.SoftLink) or not full.isprintable():
+            reason = "a link" if full.isprintable() else "unprintable name"
+            tree.skipped.append(f"{spoken(full)} skipped ({reason})")
             continue
         entry = group[name]
         address = int(h5py.h5o.get_info(entry.id).addr)
@@ -155,29 +158,42 @@ def _read(source: Path | bytes, max_bytes: int, place: str) -> Array:
 
 def _require_plausible(dataset: Any, max_bytes: int) -> None:
     """Refuse values outside the file, filters that are not there and impossible sizes."""
-    h5py = _h5py()
+    h5py, name = _h5py(), spoken(dataset.name.lstrip("/"))
     if dataset.is_virtual or dataset.external:
-        raise ModelFileError("its values lie in other files: expected a model in one file")
+        raise ModelFileError(
+            f"the values of {name} lie in other files: expected a model in one file; nothing "
+            "outside of it was read"
+        )
     properties = dataset.id.get_create_plist()
     for index in range(properties.get_nfilters()):
         number, *_ = properties.get_filter(index)
         if not h5py.h5z.filter_avail(number):
             raise ModelFileError(
-                f"it is packed by HDF5 filter {number}, which is not installed: expected gzip or "
-                "none; save the model again with Keras"
+                f"{name} is packed by HDF5 filter {number}, which is not installed: expected gzip "
+                "or none; save the model again with Keras"
             )
     item = dataset.dtype.itemsize
     declared = int(np.prod((item, *dataset.shape), dtype=object))
     chunk = int(np.prod((item, *(dataset.chunks or ())), dtype=object))
     stored = int(dataset.id.get_storage_size())
     for size in (declared, chunk if dataset.chunks else 0):
-        require_size(size, max_bytes, "the array")
-        require_size(size, MAX_RATIO * stored, "the array")
+        require_size(size, max_bytes, f"the array {name}")
+        require_size(size, MAX_RATIO * stored, f"the array {name}")
 
 
 def _wanted_attributes(group: Any) -> dict[str, Any]:
     names = [name for name in group.attrs if WANTED.fullmatch(name)]
-    return {name: group.attrs[name] for name in names}
+    return {name: group.attrs[name] for name in names if _is_text(group.attrs.get_id(name))}
+
+
+def _is_text(attribute: Any) -> bool:
+    """Whether an attribute holds text, and not more of it than Keras writes.
+
+    Others are not read: the library crashes on some damaged types, and reads damaged counts to
+    their end.
+    """
+    string = isinstance(attribute.get_type(), _h5py().h5t.TypeStringID)
+    return string and int(np.prod(attribute.shape, dtype=object)) <= MAX_OBJECTS
 
 
 def _opaque_pair(dataset: Any) -> bool:

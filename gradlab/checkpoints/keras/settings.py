@@ -47,7 +47,7 @@ def extra_weights(layer: KerasLayer, weights: KerasWeights) -> str | None:
         return f"{spoken(layer.name)} (CuDNNGRU) cannot be read: {REASONS['CuDNNGRU']}"
     if weights.tensors.others:
         names = ", ".join(map(spoken, weights.tensors.others))
-        return f"{spoken(layer.name)} has more weights than a {layer.class_name} ({names})"
+        return f"{spoken(layer.name)} ({layer.class_name}) has weights beyond its class ({names})"
     return None
 
 
