@@ -204,7 +204,8 @@ def test_attributes_of_a_subclassed_model_name_its_layers(keras: KerasWriter) ->
         "step": keras.weights("SimpleRNN", 2, 2),
     }
     names = {"encoder": "lstm_7", "decoder": "bidirectional_2", "step": "simple_rnn_cell_3"}
-    config = {"class_name": "Model", "module": None, "registered_name": "Model", "config": {}}
+    custom = {"module": None, "registered_name": "Model"}
+    config: dict[str, Any] = {"class_name": "Model", "config": {}, **custom}
     for path in (keras.zipped(config, cells, names), keras.numbered(cells, names)):
         network = gl.load(path)
         assert shapes(network) == {
