@@ -166,11 +166,11 @@ def slope_law(phi: Activation, q: float) -> SlopeLaw:
     """
     log_slope = phi.log_slope or (lambda z: log(np.abs(phi.derivative(z))))
     if _only_the_sign_matters(phi, q):
-        return SlopeLaw(log_square=2.0 * log_slope(SIGNS), weight=np.array([0.5, 0.5]))
+        return SlopeLaw.of(2.0 * log_slope(SIGNS), np.array([0.5, 0.5]))
     scale = math.sqrt(max(q, LIMIT))
     edges = _resolved(_edges(scale, phi.kinks), lambda z: 2.0 * log_slope(scale * z))
     z, weight = _nodes(edges)
-    return SlopeLaw(log_square=2.0 * log_slope(scale * z), weight=weight)
+    return SlopeLaw.of(2.0 * log_slope(scale * z), weight)
 
 
 def gaussian_mean(

@@ -97,12 +97,13 @@ def power_transient(W: Float[Array, "n n"]) -> tuple[float, int | None]:
     if spectral_radius(W) > 1.0 + ON_THE_CIRCLE:
         return math.inf, None
     n = len(W)
+    unit, exponent_of_W = rescale(np.asarray(W, dtype=np.float64))
     product, log_scale = np.eye(n), 0.0
     right = np.full((1, n), 1.0 / math.sqrt(n))
     height, peak = 0.0, 0
     for lag in range(1, int(min(MOST_LAGS, max(1.0, WORK / n**3))) + 1):
-        product, exponent = rescale(product @ W)
-        log_scale += float(exponent) * math.log(2.0)
+        product, exponent = rescale(product @ unit)
+        log_scale += float(exponent + exponent_of_W) * math.log(2.0)
         norm, right = spectral_norms(product[None], right)
         log_norm = log_scale + _ln(float(norm[0]))
         if log_norm > height + 1e-12:

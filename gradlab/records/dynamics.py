@@ -224,7 +224,7 @@ def spectrum_summary(spectrum: SpectralSummary) -> dict[str, Any]:
     return {
         "gamma_w": spectrum.gamma_w,
         "spectral_radius": spectrum.spectral_radius,
-        "numerical_radius": None if only is None else only.numerical_radius,
+        "numerical_radius": None if iterated is None else iterated.numerical_radius,
         "henrici": None if only is None else only.henrici,
         "condition_number": None if only is None else only.condition_number,
         "kreiss": None if iterated is None else iterated.kreiss,

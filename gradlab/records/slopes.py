@@ -27,11 +27,16 @@ class SlopeLaw:
     weight: Float[Array, " atoms"]  # share of the units; all together 1
 
     def __post_init__(self) -> None:
-        """Merge equal atoms, and freeze the arrays."""
-        atoms, index = np.unique(self.log_square, return_inverse=True)
-        weight = np.bincount(index, weights=self.weight, minlength=len(atoms))
-        object.__setattr__(self, "log_square", read_only(atoms))
-        object.__setattr__(self, "weight", read_only(weight / weight.sum()))
+        """Freeze the arrays."""
+        for name in ("log_square", "weight"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @classmethod
+    def of(cls, log_square: Float[Array, " points"], weight: Float[Array, " points"]) -> SlopeLaw:
+        """Law of some points, equal ones merged, and the weights scaled to a sum of 1."""
+        atoms, index = np.unique(log_square, return_inverse=True)
+        merged = np.bincount(index, weights=weight, minlength=len(atoms))
+        return cls(log_square=atoms, weight=merged / merged.sum())
 
     @property
     def rank(self) -> float:

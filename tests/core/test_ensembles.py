@@ -165,6 +165,16 @@ def test_a_run_keeps_the_theory_and_its_spectrum(tmp_path: Path) -> None:
     assert again.to_summary(64, 80) == theory.to_summary(64, 80)
 
 
+def test_theory_is_read_back_to_the_last_bit(tmp_path: Path) -> None:
+    dynamics = gl.analyze(network(), np.random.default_rng(4).standard_normal((12, 2, 6)))
+    theory = dynamics.only().mean_field
+    again = gl.load_run(gl.save(dynamics, tmp_path / "run")).only().mean_field
+    assert theory is not None
+    assert again is not None
+    np.testing.assert_array_equal(again.slopes.weight, theory.slopes.weight)
+    assert again.to_summary(64, 24) == theory.to_summary(64, 24)
+
+
 def test_a_run_without_a_theory_says_so(tmp_path: Path) -> None:
     cell = network(recurrent="identity")
     folder = gl.save(gl.analyze(cell, np.ones((9, 1, 6))), tmp_path / "run")

@@ -232,8 +232,8 @@ def test_logarithms_of_slopes_agree_with_the_slopes(activation: str) -> None:
 
 def test_a_share_is_found_to_rounding_however_far_apart_the_slopes_are() -> None:
     """Slopes of 1 and 1e-100: the share passes 1/2 between two steep rises."""
-    law = SlopeLaw(log_square=np.array([0.0, -460.0, 0.0]), weight=np.array([0.25, 0.5, 0.25]))
-    assert law.log_square.tolist() == [-460.0, 0.0]
+    law = SlopeLaw.of(np.array([0.0, -460.0, 0.0]), np.array([1.0, 2.0, 1.0]))
+    assert (law.log_square.tolist(), law.weight.tolist()) == ([-460.0, 0.0], [0.5, 0.5])
     share = np.array([1e-15, 0.3, 0.5 - 1e-9, 0.5 + 1e-9, 0.9, 1.0 - 1e-12])
     np.testing.assert_allclose(law.share(law.solve(share)), share, rtol=1e-13)
 

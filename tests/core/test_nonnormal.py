@@ -81,6 +81,9 @@ def test_powers_beyond_float64_are_kept_as_logarithms() -> None:
     assert height == pytest.approx(400.0 * math.log(10.0), rel=1e-14)
     assert lag == 2
     assert gl.kreiss_constant(jordan(0.0, 1e200, 3)) == math.inf
+    full = 1e308 * np.triu(np.ones((4, 4)), 1)
+    assert gl.power_transient(full)[1] == 3
+    assert gl.power_transient(1e-310 * full) == (0.0, 0)
 
 
 @settings(deadline=None, max_examples=25)

@@ -65,6 +65,24 @@ def test_linear_orthogonal_networks_attain_the_bound() -> None:
     assert table["regime"].tolist() == ["vanishing", "near-critical", "exploding"]
 
 
+def test_mean_field_knows_the_gain_of_the_matrix_the_inputs_and_the_biases() -> None:
+    """Every draw has a gain of its own, to about 1/N; inputs reach a unit at their own scale."""
+    given: dict[str, Any] = {"hidden_size": 40, "length": 10, "batch": 1, "bias_std": 0.3}
+    points = gl.grid(gain=[0.8, 2.0], input_std=[0.0, 0.7], activation=["tanh", "relu"])
+    table = gl.sweep(points, **given).to_frame()
+    for point, rate in zip(points, table["mean_field_rate"], strict=True):
+        known = {"input_std": point["input_std"], "bias_std": 0.3}
+        low, high = (
+            gl.mean_field(point["activation"], gain=factor * point["gain"], **known).lambda_1
+            for factor in (0.93, 1.07)
+        )
+        assert low < rate < high
+    rates = table.query("gain == 2.0 and activation == 'tanh'")["mean_field_rate"].to_numpy()
+    assert rates[1] < rates[0] - 0.03  # input silences chaos
+    off_zero = gl.sweep(gl.grid(gain=[0.8]), bias=0.5, **given).to_frame()
+    assert np.isnan(off_zero["mean_field_rate"][0])
+
+
 def test_a_point_that_fails_is_a_row_and_the_sweep_goes_on() -> None:
     points = gl.grid(gamma=[0.5, 1e200])
     result = gl.sweep(points, activation="identity", **SMALL)

@@ -92,7 +92,9 @@ def caption() -> str:
         "Each marker is one network: across, the logarithm of its spectral norm; upward, the rate "
         "at which the gradient really shrinks (below 0) or grows (above 0) per step back. The "
         "dashed line is the rate that the bound allows: networks right of 0 and below the "
-        "horizontal line vanish although their spectral norm exceeds 1."
+        "horizontal line vanish although their spectral norm exceeds 1. The dotted line, where "
+        "there is one, is mean-field theory: what infinitely many units of the same gain, inputs "
+        "and biases would do."
     )
 
 
