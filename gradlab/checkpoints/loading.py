@@ -51,15 +51,16 @@ def load(
     path
         The file; its content decides on the format, not its suffix.
     nonlinearity
-        Activation of the vanilla layers, which no such file stores; tanh, and an entry in
-        ``assumptions``, if None. Gated layers have PyTorch's, which is said there too.
+        Activation of the vanilla layers of a file that does not store it, as no state dict does;
+        tanh, and an entry in ``assumptions``, if None. Gated layers have PyTorch's, which is said
+        there too.
     recurrent_activation
         Activation of the gates, where a file of Keras weights does not say it.
     keras_version
         Major version of the Keras that wrote a file of weights, where the file does not say it.
     batch_first
-        Whether the network was trained on (batch, time, features). Not stored either; it changes
-        how sequences are read, not the weights.
+        Whether the network was trained on (batch, time, features). Seldom stored either; it
+        changes how sequences are read, not the weights.
     dtype
         Type the states are computed in, float64 or float32.
     map

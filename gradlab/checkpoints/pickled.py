@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from io import BufferedIOBase
 from typing import IO, Any, TypeAlias, cast
 
+from gradlab.checkpoints.archive import spoken
 from gradlab.errors import ModelFileError
 
 Constructors: TypeAlias = Mapping[str, Callable[..., Any]]
@@ -317,9 +318,10 @@ def _named(module: object, attribute: object) -> Global:
         raise TypeError("the pickle names a global by something that is not text")
     hostile = module.split(".")[0] in HOSTILE_MODULES
     if hostile or (module in BUILTIN_MODULES and attribute in HOSTILE_BUILTINS):
+        name = spoken(f"{module}.{attribute}")
         raise ModelFileError(
-            f"the file names {module}.{attribute}, which runs commands: refused, and nothing was "
-            "run; a model holds tensors only, do not open this file with other tools"
+            f"the file names {name}, which runs commands: refused, and nothing was run; a "
+            "model holds tensors only, do not open this file with other tools"
         )
     return Global(f"{module}.{attribute}")
 

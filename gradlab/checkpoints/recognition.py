@@ -48,9 +48,9 @@ FORMATS = tuple(
         torch_zip,
         npz,
         torch_legacy,
+        safetensors,  # whose first bytes, a length, may look like a pickle's
         array_pickle,
         sharded,
-        safetensors,
         hdf5_file,
         flax_msgpack,
         onnx,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from gradlab.checkpoints.archive import reading
+from gradlab.checkpoints.archive import reading, spoken
 from gradlab.checkpoints.npy import MAGIC, npy_layout
 
 TENSORFLOW = "open it in TensorFlow and save the model as .keras, or convert it to ONNX (tf2onnx)"
@@ -88,13 +88,14 @@ def folder_refusal(path: Path) -> str:
     path
         The folder.
     """
-    inside = {entry.name for entry in path.iterdir()}
+    with reading(path, "a folder"):
+        inside = {entry.name for entry in path.iterdir()}
     for name, (what, way) in FOLDERS.items():
         if name in inside:
             return f"is {what}, which this version does not read: {way}"
     candidates = sorted(name for name in inside if WEIGHTS.fullmatch(name))
     if candidates:
-        return f"is a folder: expected one file, such as {candidates[0]} in it"
+        return f"is a folder: expected one file, such as {spoken(candidates[0])} in it"
     return "is a folder: expected a file with content"
 
 

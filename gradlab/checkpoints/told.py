@@ -8,7 +8,10 @@ from typing import Any
 
 from gradlab.checkpoints.findings import Unsaid
 
-TORCH_LAYERS = "torch.nn.modules.rnn."
+TORCH_LAYERS = frozenset(
+    f"torch.nn.modules.rnn.{name}"
+    for name in ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
+)
 NONLINEARITIES = {"RNN_TANH": "tanh", "RNN_RELU": "relu", "tanh": "tanh", "relu": "relu"}
 TIME_FIRST = "(time, batch, features)"
 BATCH_FIRST = "(batch, time, features)"
@@ -25,7 +28,7 @@ class Told:
     @property
     def is_torch_layer(self) -> bool:
         """Whether the class is PyTorch's own, whose gates and equations are known."""
-        return self.kind.startswith(TORCH_LAYERS)
+        return self.kind in TORCH_LAYERS
 
 
 def told(kind: str, attributes: Mapping[str, object]) -> Told:

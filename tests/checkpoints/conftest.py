@@ -44,7 +44,7 @@ class Persistent:
 class Called:
     """A global applied to arguments, and the state it is built with."""
 
-    function: Named | Persistent
+    function: Named | Persistent | bytes
     arguments: tuple[object, ...] = ()
     state: object = None
 

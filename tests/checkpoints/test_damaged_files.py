@@ -38,7 +38,7 @@ EDITS = st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), min_size
 
 
 def is_zip(name: str) -> bool:
-    return name.endswith((".pt", ".npz")) and "legacy" not in name
+    return name.endswith((".pt", ".pt2", ".npz")) and "legacy" not in name
 
 
 def read_everything(path: Path) -> None:
@@ -107,7 +107,7 @@ def test_changed_bytes_behind_right_checksums_give_clear_errors_only(
     """The parsers inside the archive see the damage, not the archive's own checksum."""
     with zipfile.ZipFile(models / name) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}
-    parsed = [member for member in members if member.endswith((".pkl", ".npy"))]
+    parsed = [member for member in members if member.endswith((".pkl", ".npy", "config.json"))]
     target = parsed[which % len(parsed)]
     members[target] = edited(members[target], edits)
     packed = io.BytesIO()

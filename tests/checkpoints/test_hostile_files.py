@@ -351,3 +351,29 @@ def test_limit_reaches_the_readout(models: Path) -> None:
     assert gl.load_readout(path, max_bytes=10_000).W_hy.shape[1] == 12
     with pytest.raises(gl.ModelFileError, match=r"expected at most 100; .*option max_bytes"):
         gl.load_readout(path, max_bytes=100)
+
+
+@pytest.mark.parametrize("length", [0x0280, 0x0480, 0x0580, 0x6428, 0x715D])
+def test_length_of_a_header_that_looks_like_a_pickle_is_none(
+    write: ModelWriter, length: int
+) -> None:
+    """The first bytes of a safetensors file are a number: here those of pickle protocols."""
+    plain = write.safetensors(write.layer(HALF)).read_bytes()
+    held = int.from_bytes(plain[:8], "little")
+    header, values = plain[8 : 8 + held].decode(), plain[8 + held :]
+    path = write.header_and_values(header.ljust(length), values)
+    assert path.read_bytes()[:2] == length.to_bytes(8, "little")[:2]
+    assert list(gl.load(path)) == ["l0"]
+
+
+@pytest.mark.parametrize("name", ["LSTM\n", "LSTM\x1b[31m"])
+def test_class_of_an_unprintable_name_breaks_no_line(write: ModelWriter, name: str) -> None:
+    state = {"_parameters": write.layer(np.ones((8, 2))), "_buffers": {}, "_modules": {}}
+    text = [f"X{chr(len(part))}\0\0\0{part}" for part in ("torch.nn.modules.rnn", name)]
+    kind = b"".join(part.encode() for part in text) + b"\x93"
+    module = write.torch({"net": write.called(kind, (), state)})
+    assert all(said.isprintable() for said in gl.load(module).assumptions)
+    evil = b"".join(f"X{chr(len(part))}\0\0\0{part}".encode() for part in ("os", name)) + b"\x93"
+    with pytest.raises(gl.ModelFileError, match="nothing was run") as refusal:
+        gl.load(write.torch({"net": evil}))
+    assert str(refusal.value).isprintable()
