@@ -88,7 +88,7 @@ class DirectionProfile:
         lags, n = table.shape
         return frame(
             lag=np.repeat(groups.lag, n),
-            index=np.tile(np.arange(1, n + 1), lags),
+            index=np.tile(np.arange(n), lags),
             log_singular_value=table.ravel(),
         )
 

@@ -62,6 +62,21 @@ RUN_KINDS = (
         optional=("log_bound_gamma", "log_bound_saturation", "log_bound_blocks"),
     ),
     FigureKind(
+        name="bounds",
+        module="bounds",
+        table="ladder.csv",
+        columns=("rung", "kind", "lag", "log_bound"),
+        wide=True,
+    ),
+    FigureKind(
+        name="directions",
+        module="directions",
+        table="product_spectrum.csv",
+        columns=("lag", "index", "log_singular_value"),
+        wide=True,
+        partial=True,
+    ),
+    FigureKind(
         name="pairs",
         module="pairs",
         table="pairs.csv",

@@ -18,6 +18,7 @@ ADVICE = {
     "gradient.csv": "analyze the network with --targets to have it",
     "gradient_pairs.csv": "analyze the network with --targets and --pairs to have it",
     "lyapunov.csv": "analyze the network, without --exponents 0, to have it",
+    "product_spectrum.csv": "only networks whose states are not too large have it",
     "gates.csv": "only gated cells have it",
     "paths.csv": "only cells that carry their state on have it",
     "pairs.csv": "analyze the network with --pairs to have it",
@@ -126,8 +127,22 @@ def _with_theory(exponents: pd.DataFrame, path: Path) -> pd.DataFrame:
     return exponents.merge(theory[[*keys, "predicted"]], on=keys, how="left")
 
 
+def _with_counts(spectrum: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Add how many directions count at each lag, where the run tells it."""
+    beside = path.parent / "directions.csv"
+    if not beside.is_file():
+        return spectrum
+    counts = read_table(beside, ("lag", "participation_ratio", "surviving"))
+    keys = ["lag"]
+    if "recurrence" in spectrum.columns and "recurrence" in counts.columns:
+        keys.append("recurrence")
+    told = counts[[*keys, "participation_ratio", "surviving"]]
+    return spectrum.merge(told, on=keys, how="left")
+
+
 _ADDED: dict[str, Callable[[pd.DataFrame, Path], pd.DataFrame]] = {
     "lyapunov.csv": _with_theory,
+    "product_spectrum.csv": _with_counts,
     "sweep_profiles.csv": _with_gamma,
     "training.csv": _with_task,
     "clipping.csv": _with_threshold,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import gradlab as gl
+from gradlab_reports.rungs import KINDS, RUNGS, Rung
 from gradlab_reports.spelling import factor, plain, share
 
 if TYPE_CHECKING:
@@ -23,17 +24,6 @@ class Table:
     rows: Sequence[Sequence[str]]
     note: str = ""
 
-
-# Rung, its words, and what explains the slack between it and the next one.
-RUNGS = {
-    "gamma": ("(γ_a γ_w)^l: weights alone", "saturation"),
-    "saturation_max": ("(max‖D‖ γ_w)^l: largest derivative seen", "saturation"),
-    "saturation": ("Π ‖D_j‖ γ_w: largest derivative of each step", "one-step structure"),
-    "onestep": ("Π ‖J_j‖: each step's own Jacobian", "alignment across steps"),
-    "blocks": ("blocks of steps", "alignment across steps"),
-    "exact": ("measured norm", ""),
-}
-KINDS = {"upper": "upper bound", "lower": "lower bound", "exact": "measured"}
 
 SPECTRUM = {
     "gamma_w": "largest singular value, γ_w = σ_max",
@@ -72,44 +62,39 @@ def ladder_table(ladder: pd.DataFrame) -> Table | None:
     Returns
     -------
     table
-        One row a rung, from the loosest bound to what was measured, with the slack to the next
-        upper rung and its cause; None without rows.
+        One row a rung, from the loosest upper bound to what was measured and on to the loosest
+        lower bound, with the slack to the next upper rung and its cause; None without rows.
     """
     if ladder.empty:
         return None
     lag = int(ladder["lag"].max())
     rungs = ladder[ladder["lag"] == lag]
-    upper = rungs[rungs["kind"].isin(["upper", "exact"])]
-    following = [*upper["log_bound"].tolist()[1:], math.nan]
+    values = dict(zip(rungs["rung"], rungs["log_bound"].astype(float), strict=True))
     rows = [
-        _rung_row(str(rung), str(kind), float(value), lag, float(value) - below)
-        for rung, kind, value, below in zip(
-            upper["rung"], upper["kind"], upper["log_bound"], following, strict=True
-        )
-    ]
-    lower = rungs[rungs["kind"] == "lower"]
-    rows += [
-        _rung_row(str(rung), "lower", float(value), lag, math.nan)
-        for rung, value in zip(lower["rung"], lower["log_bound"], strict=True)
+        _rung_row(str(rung), str(kind), lag, values)
+        for rung, kind in zip(rungs["rung"], rungs["kind"], strict=True)
     ]
     return Table(
         title=f"Ladder of bounds at lag {lag}",
         header=("rung", "kind", f"at lag {lag}", "per step", "slack to the next (nats)", "cause"),
         rows=rows,
-        note="Medians over the sequences. A slack of 2.3 nats is a factor of 10.",
+        note="Medians over the sequences. A slack of 2.3 nats is a factor of 10. No bound is a "
+        "measurement: the truth lies between the lowest upper and the highest lower one.",
     )
 
 
-def _rung_row(rung: str, kind: str, value: float, lag: int, slack: float) -> tuple[str, ...]:
-    words, cause = RUNGS.get(rung, (rung, ""))
+def _rung_row(rung: str, kind: str, lag: int, values: Mapping[str, float]) -> tuple[str, ...]:
+    own = RUNGS.get(rung, Rung(words=rung))
+    value = values[rung]
+    slack = next((value - values[name] for name in own.follows if name in values), math.nan)
     known = not math.isnan(slack)
     return (
-        words,
+        own.words,
         KINDS.get(kind, kind),
         factor(value),
         "× " + factor(value / lag),
         plain(slack) if known else "",
-        cause if known else "",
+        own.cause if known else "",
     )
 
 

@@ -203,6 +203,28 @@ def paths_rows(decay: Decay, steps: int) -> list[list[object]]:
     ]
 
 
+PRODUCT_SPECTRUM = "recurrence,lag,index,log_singular_value".split(",")
+DIRECTIONS = "recurrence,lag,sequences,participation_ratio,surviving".split(",")
+
+
+def product_spectrum_rows(decay: Decay, steps: int) -> list[list[object]]:
+    """Each direction decays by a nat a step faster than the one before it."""
+    return [
+        [decay.name, lag, index, decay.norm(lag) - index * lag]
+        for lag in (1, 3, steps)
+        for index in range(decay.hidden_size)
+    ]
+
+
+def directions_rows(decay: Decay, steps: int) -> list[list[object]]:
+    sizes = {lag: [decay.norm(lag) - i * lag for i in range(decay.hidden_size)] for lag in (1, 3)}
+    sizes[steps] = [decay.norm(steps)] + [-math.inf] * (decay.hidden_size - 1)
+    return [
+        [decay.name, lag, 2, 1.0, sum(size >= math.log(0.01) for size in own)]
+        for lag, own in sizes.items()
+    ]
+
+
 LYAPUNOV = "recurrence,index,exponent,standard_error".split(",")
 MEAN_FIELD = "recurrence,index,p,exponent".split(",")
 
@@ -368,6 +390,8 @@ def write_run_folder(
             "gates.csv": (GATES, lambda d: gates_rows(d, steps)),
             "paths.csv": (PATHS, lambda d: paths_rows(d, steps)),
             "lyapunov.csv": (LYAPUNOV, lyapunov_rows),
+            "product_spectrum.csv": (PRODUCT_SPECTRUM, lambda d: product_spectrum_rows(d, steps)),
+            "directions.csv": (DIRECTIONS, lambda d: directions_rows(d, steps)),
             "mean_field.csv": (MEAN_FIELD, mean_field_rows),
         }
     for name, (header, rows_of) in tables.items():

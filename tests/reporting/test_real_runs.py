@@ -65,7 +65,8 @@ def test_odd_networks_have_whole_pages(save_run: SaveRun, name: str) -> None:
     assert "no room" not in page
     summary = json.loads((run / "summary.json").read_text())["recurrences"][0]
     assert f" {summary['regime']['name']} " in page
-    expected = {kind.name for kind in RUN_KINDS if not kind.partial} | {"lyapunov"}
+    expected = {kind.name for kind in RUN_KINDS if not kind.partial}
+    expected |= {"lyapunov", "directions"}
     assert {path.stem for path in (run / "figures").iterdir()} == expected
 
 

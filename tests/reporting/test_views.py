@@ -153,7 +153,7 @@ def test_ladder_table_has_every_rung_with_the_slack_to_the_next() -> None:
         "Π ‖D_j‖ γ_w",
         "Π ‖J_j‖",
         "measured norm",
-        "determinant",
+        "|det P|^(1/n)",
     ]
     assert [row[1] for row in table.rows] == ["upper bound"] * 4 + ["measured", "lower bound"]
     assert [row[4] for row in table.rows] == ["1.00", "1.00", "3.00", "7.00", "", ""]
