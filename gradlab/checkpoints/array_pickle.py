@@ -22,7 +22,20 @@ CONTAINER = "plain pickle"
 
 # Protocols 2 to 5 say so; 0 and 1 begin with a dictionary, a list, a tuple or a class's name.
 HEAD = re.compile(rb"\x80[\x02-\x05]|\((dp|lp|[dlti]|c\w)|[}\]](q|r)|c[A-Za-z_][\w.]*\n\w+\n")
-ALLOWED: Constructors = {**CONSTRUCTORS, "torch.storage._load_from_bytes": storage_in}
+
+
+def _joblib(*_: object) -> object:
+    raise ModelFileError(
+        "the pickle is joblib's, which puts the arrays between the opcodes: load it with joblib "
+        "and save the arrays with numpy.savez"
+    )
+
+
+ALLOWED: Constructors = {
+    **CONSTRUCTORS,
+    "torch.storage._load_from_bytes": storage_in,
+    "joblib.numpy_pickle.NumpyArrayWrapper": _joblib,
+}
 
 
 def recognizes(head: bytes, members: Sequence[str]) -> bool:

@@ -158,8 +158,12 @@ def _array(name: str, tensor: Any) -> Array:
         raise ModelFileError(f"{spoken(name)} is on the meta device: expected a weight with values")
     if getattr(tensor, "is_quantized", False):
         raise ModelFileError(f"{spoken(name)} is quantized: give the float network")
-    values = tensor.detach().cpu()
     try:
+        values = tensor.detach().cpu()
         return np.array(values.numpy())
     except TypeError:
         return np.array(values.float().numpy())
+    except (RuntimeError, NotImplementedError) as error:  # sharded, sparse, not yet initialized
+        raise ModelFileError(
+            f"{spoken(name)} gives no values ({spoken(str(error))}): expected a dense tensor"
+        ) from error

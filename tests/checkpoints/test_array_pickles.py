@@ -226,3 +226,10 @@ def test_parameters_that_jax_pickled_are_read(models: Path) -> None:
         stored = tensors_of(models / "jax_haiku_lstm.pkl")
         for leaf in ("w", "b"):
             np.testing.assert_array_equal(stored[f"lstm/linear/{leaf}"], oracle[leaf])
+
+
+def test_pickle_of_joblib_is_refused_with_the_way(write: ModelWriter) -> None:
+    """Its arrays lie between the opcodes, where nothing of the pickle language is."""
+    start = b"\x80\x04}\x8c\x01W\x8c\x13joblib.numpy_pickle\x8c\x11NumpyArrayWrapper\x93)\x81"
+    with pytest.raises(gl.ModelFileError, match=r"is joblib's.*numpy\.savez"):
+        gl.load(write.bytes(start + b"}b" + HALF.tobytes() + b"s."))

@@ -35,6 +35,8 @@ class FakeTensor:
         return FakeTensor(self.values)
 
     def numpy(self) -> Array:
+        if self.dtype == "torch.sparse":
+            raise RuntimeError("no dense values")
         if self.dtype == "torch.bfloat16":
             raise TypeError("unsupported ScalarType BFloat16")
         return self.values
@@ -128,6 +130,7 @@ def test_type_without_a_numpy_form_is_widened() -> None:
         ({}, r"PyTorch module with no tensors"),
         (layer(is_meta=True), r"weight_hh_l0 is on the meta device"),
         (layer(is_quantized=True), r"weight_hh_l0 is quantized"),
+        (layer(kind="sparse"), r"weight_hh_l0 gives no values \(no dense values\)"),
         ({"rnn._packed": SimpleNamespace()}, r"rnn\._packed skipped \(SimpleNamespace\)"),
     ],
 )
