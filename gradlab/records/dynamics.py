@@ -133,6 +133,14 @@ class RecurrenceDynamics:
         """Columns of ``product_spectrum.csv`` but the recurrence; None where not measured."""
         return None if self.directions is None else self.directions.to_frame()
 
+    def mean_field_profile(self) -> pd.DataFrame | None:
+        """Columns of ``mean_field_profile.csv`` but the recurrence, at the lags measured."""
+        if self.mean_field is None:
+            return None
+        return self.mean_field.profile_frame(
+            self.jacobians.groups.lag, self.description.hidden_size
+        )
+
     def gate_values(self) -> pd.DataFrame | None:
         """Columns of ``gates.csv`` but the recurrence; None for cells without gates."""
         return None if self.gates is None else self.gates.values_frame()

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from gradlab.arrays import Array
 from gradlab.errors import SettingError
@@ -36,6 +36,7 @@ TRACY_WIDOM_MEAN, TRACY_WIDOM_VARIANCE = -1.2065335745820, 1.607781034581
 HALVINGS = 64  # of a range of about a hundred nats: to the last bit
 LOGITS = (-45.0, 30.0)
 POINTS, ZOOMS = 61, 6
+FINE = 901
 Curve = Callable[[Array], Array]
 QUANTITIES = (
     "q",
@@ -187,13 +188,19 @@ class MeanField:
         """
         if lag == 0 or self.lambda_1 == -math.inf:
             return lag * self.lambda_1 if lag else 0.0
-        excess = self._largest_singular_value(lag) - lag * self.lambda_1
+        limit = self._largest_singular_value(lag)
         if hidden_size is None:
-            return lag * self.lambda_1 + excess
-        from scipy.special import digamma
+            return limit
+        return float(self._of_units(np.array([lag]), np.array([limit]), hidden_size)[0])
 
-        single = 0.5 * float(digamma(0.5 * hidden_size) - digamma(0.5))
-        return lag * (self.lambda_1 + self.bias(hidden_size)) + min(excess, single)
+    def log_norms(self, lag: Int[Array, " lags"], hidden_size: int) -> Float[Array, " lags"]:
+        """Predicted ln ‖∂h_t/∂h_{t-l}‖ at many lags of 1 and more: `log_norm` to four digits."""
+        if self.lambda_1 == -math.inf:
+            return np.full(len(lag), -np.inf)
+        x = np.linspace(*LOGITS, FINE)
+        first, following = self._height(x, 0), self._height(x, 1)
+        heights = first + lag[:, None] * (following - first)
+        return self._of_units(lag, 0.5 * _vertices(heights), hidden_size)
 
     def to_summary(self, hidden_size: int, steps: int) -> dict[str, Any]:
         """Keys of ``summary.json``, for a network of N units run for so many steps."""
@@ -212,6 +219,10 @@ class MeanField:
         """Columns of ``mean_field.csv`` but the recurrence: one exponent a unit, at its share."""
         p = (np.arange(hidden_size) + 0.5) / hidden_size
         return frame(index=np.arange(hidden_size), p=p, exponent=self.spectrum(p))
+
+    def profile_frame(self, lag: Int[Array, " lags"], hidden_size: int) -> pd.DataFrame:
+        """Columns of ``mean_field_profile.csv`` but the recurrence."""
+        return frame(lag=lag, log_norm=self.log_norms(lag, hidden_size))
 
     def to_frame(self) -> pd.DataFrame:
         """Table: quantity, value."""
@@ -234,6 +245,16 @@ class MeanField:
         if self._gaussian:
             return logs - 0.5 * rank
         return logs + (0.5 * rest * math.log(rest) if rest > 0.0 else 0.0)
+
+    def _of_units(
+        self, lag: Int[Array, " lags"], limit: Float[Array, " lags"], hidden_size: int
+    ) -> Float[Array, " lags"]:
+        """What is left of the limit at N units."""
+        from scipy.special import digamma
+
+        single = 0.5 * float(digamma(0.5 * hidden_size) - digamma(0.5))
+        excess = np.minimum(limit - lag * self.lambda_1, single)
+        return np.asarray(lag * (self.lambda_1 + self.bias(hidden_size)) + excess)
 
     def _largest_singular_value(self, lag: int) -> float:
         """Limit of ln ‖P‖, by grids of m that close in on the minimum."""
@@ -285,6 +306,18 @@ class MeanField:
             else:
                 high = middle
         return low
+
+
+def _vertices(heights: Float[Array, "lags points"]) -> Float[Array, " lags"]:
+    """Smallest value of each row, by the parabola through the lowest point and its neighbors."""
+    last = heights.shape[1] - 2
+    lowest = np.clip(np.argmin(heights, axis=1), 1, last)
+    row = np.arange(len(heights))
+    left, middle, right = (heights[row, lowest + i] for i in (-1, 0, 1))
+    bend = left - 2.0 * middle + right
+    drop = (left - right) ** 2 / (8.0 * np.where(bend > 0.0, bend, np.inf))
+    inside = (middle <= left) & (middle <= right)
+    return np.asarray(np.where(inside, middle - drop, heights.min(axis=1)))
 
 
 def largest_singular_value(n: int) -> tuple[float, float]:

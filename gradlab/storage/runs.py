@@ -55,8 +55,8 @@ def save(
         lyapunov.csv, records.npz and, on request, pairs.csv; but for very large states
         directions.csv and product_spectrum.csv; with gated cells gates.csv, with cells that carry
         their state on paths.csv, with targets gradient.csv, with cells that could be a draw of a
-        random ensemble mean_field.csv. Equal results give equal bytes in all of them but the
-        manifest and the records, which hold the time of the run.
+        random ensemble mean_field.csv and mean_field_profile.csv. Equal results give equal bytes in
+        all of them but the manifest and the records, which hold the time of the run.
 
     Raises
     ------
@@ -134,6 +134,7 @@ def _tables(pairs: bool) -> dict[str, Table]:
         "gradient": _gradient,
         "lyapunov": RecurrenceDynamics.exponents,
         "mean_field": RecurrenceDynamics.mean_field_spectrum,
+        "mean_field_profile": RecurrenceDynamics.mean_field_profile,
     }
     more: dict[str, Table] = {"pairs": RecurrenceDynamics.pairs, "gradient_pairs": _gradient_pairs}
     return tables | (more if pairs else {})

@@ -117,14 +117,22 @@ def _manifest_beside(path: Path) -> dict[str, Any]:
 
 def _with_theory(exponents: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Add what mean-field theory predicts of each exponent, where the run has such a theory."""
-    beside = path.parent / "mean_field.csv"
+    return _joined(exponents, path.parent / "mean_field.csv", "index", "exponent", "predicted")
+
+
+def _with_predicted_norm(profile: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Add the norm that mean-field theory predicts at each lag, where the run has such a theory."""
+    beside = path.parent / "mean_field_profile.csv"
+    return _joined(profile, beside, "lag", "log_norm", "log_norm_predicted")
+
+
+def _joined(table: pd.DataFrame, beside: Path, key: str, column: str, renamed: str) -> pd.DataFrame:
+    """Table with a column of the file beside it; as it is where there is no such file."""
     if not beside.is_file():
-        return exponents
-    theory = read_table(beside, ("index", "exponent")).rename(columns={"exponent": "predicted"})
-    keys = ["index"]
-    if "recurrence" in exponents.columns and "recurrence" in theory.columns:
-        keys.append("recurrence")
-    return exponents.merge(theory[[*keys, "predicted"]], on=keys, how="left")
+        return table
+    other = read_table(beside, (key, column)).rename(columns={column: renamed})
+    keys = [name for name in (key, "recurrence") if {name} <= {*table.columns} & {*other.columns}]
+    return table.merge(other[[*keys, renamed]], on=keys, how="left")
 
 
 def _with_counts(spectrum: pd.DataFrame, path: Path) -> pd.DataFrame:
@@ -141,6 +149,7 @@ def _with_counts(spectrum: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 _ADDED: dict[str, Callable[[pd.DataFrame, Path], pd.DataFrame]] = {
+    "lag_profile.csv": _with_predicted_norm,
     "lyapunov.csv": _with_theory,
     "product_spectrum.csv": _with_counts,
     "sweep_profiles.csv": _with_gamma,

@@ -159,6 +159,10 @@ def test_a_run_keeps_the_theory_and_its_spectrum(tmp_path: Path) -> None:
     assert list(table.columns) == ["recurrence", "index", "p", "exponent"]
     assert table["p"].tolist() == [(i + 0.5) / 64 for i in range(64)]
     np.testing.assert_array_equal(table["exponent"], theory.spectrum(table["p"].to_numpy()))
+    profile = pd.read_csv(folder / "mean_field_profile.csv")
+    assert list(profile.columns) == ["recurrence", "lag", "log_norm"]
+    assert profile["lag"].tolist() == list(range(1, 41))
+    np.testing.assert_array_equal(profile["log_norm"], theory.log_norms(np.arange(1, 41), 64))
     again = gl.load_run(folder).only().mean_field
     assert again is not None
     assert again.spectrum(0.2) == theory.spectrum(0.2)

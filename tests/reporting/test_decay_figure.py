@@ -17,7 +17,9 @@ from matplotlib.text import Text
 from numpy.typing import NDArray
 
 from gradlab_reports.canvas import axes_or_new, figure_of, rendered
+from gradlab_reports.catalog import KINDS, RUN_KINDS
 from gradlab_reports.figures.decay import finding, plot_decay, value_range
+from gradlab_reports.loading import RunTables, load_frame
 from gradlab_reports.style import BOUNDS, MEASURED
 
 WriteRun = Callable[..., Path]
@@ -203,3 +205,37 @@ def test_finding_names_what_was_measured_and_what_the_bound_allows(
         "The measured median norm goes from 0.905 at lag 1 to 0.00248 at lag 60, where the bound "
         "from the spectral norm alone allows 1.15\u00a0×\u00a010¹⁸."
     )
+
+
+def test_theory_is_drawn_beside_the_measurement_where_there_is_one(
+    profile: Callable[..., pd.DataFrame],
+) -> None:
+    frame = profile(rate=-0.1, gamma_w=1.8)
+    assert "mean-field theory" not in words(plot_decay(frame))
+    ax = plot_decay(frame.assign(log_norm_predicted=-0.11 * frame["lag"]))
+    x, y = points(line(ax, "log_norm_predicted"))
+    np.testing.assert_array_equal(x, frame["lag"])
+    np.testing.assert_allclose(y, -0.11 * frame["lag"] / LN10, rtol=1e-12)
+    assert "mean-field theory" in words(ax)
+    assert line(ax, "log_norm_predicted").get_color() != MEASURED
+
+
+def test_theory_outside_of_the_picture_has_no_words(
+    profile: Callable[..., pd.DataFrame],
+) -> None:
+    frame = profile(rate=-0.1, gamma_w=1.8)
+    ax = plot_decay(frame.assign(log_norm_predicted=-9.0 * frame["lag"]))
+    assert "mean-field theory" not in words(ax)
+    assert ax.get_ylim()[0] > -9.0 * 60 / LN10
+
+
+def test_theory_comes_from_the_table_beside_the_profile(write_run: WriteRun, decay: Any) -> None:
+    run = write_run("run", decay(name="a", rate=-0.1), decay(name="b", rate=-0.2), steps=20)
+    assert "log_norm_predicted" not in load_frame(run, KINDS["decay"], "b").columns
+    rows = [f"{name},{lag},{rate * lag}" for name, rate in (("a", -1.0), ("b", -2.0))
+            for lag in range(1, 21)]  # fmt: skip
+    (run / "mean_field_profile.csv").write_text("\n".join(["recurrence,lag,log_norm", *rows]))
+    frame = load_frame(run, KINDS["decay"], "b")
+    np.testing.assert_array_equal(frame["log_norm_predicted"], -2.0 * frame["lag"])
+    assert len(frame) == 20
+    pd.testing.assert_frame_equal(frame, RunTables(run, RUN_KINDS).frame("lag_profile.csv", "b"))

@@ -13,7 +13,7 @@ from gradlab_reports.canvas import axes_or_new
 from gradlab_reports.frames import column, first_zero_lag, thinned, title_of
 from gradlab_reports.labels import EndLabel, write_end_labels
 from gradlab_reports.spelling import LN10, factor
-from gradlab_reports.style import BOUNDS, FAINT, MEASURED, BoundStyle, styled
+from gradlab_reports.style import BOUNDS, FAINT, INK, MEASURED, BoundStyle, styled
 from gradlab_reports.ticks import count_in_wholes, label_in_decades, to_decades
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SIZE = (6.6, 4.3)
 MAX_MARKERS = 45
+PREDICTED = "log_norm_predicted"
+LINES = (*(style.column for style in BOUNDS), PREDICTED)
 
 # Formats whose ends are drawn, by the words beside the line; two of them end at one place.
 FLOORS = {"float16": "float16", "bfloat16, float32": "float32", "float64": "float64"}
@@ -34,7 +36,8 @@ def plot_decay(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     frame
-        Columns of ``lag_profile.csv`` for one recurrence; natural logarithms.
+        Columns of ``lag_profile.csv`` for one recurrence, and where there is theory the norm it
+        predicts, ``log_norm_predicted``; natural logarithms.
     ax
         Axes to draw on; a new figure without pyplot when None.
 
@@ -42,7 +45,8 @@ def plot_decay(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     -------
     ax
         The axes: lag in steps against log10 of the norm. Measurements are markers and bands,
-        bounds are dashed lines; an exact zero is marked where it begins.
+        bounds are dashed lines, mean-field theory is dotted; an exact zero is marked where it
+        begins.
     """
     ax = axes_or_new(ax, SIZE)
     shown = thinned(frame.sort_values("lag"), "log_norm_median")
@@ -52,7 +56,7 @@ def plot_decay(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     _draw_floors(ax, shown)
     ax.axhline(0.0, color="#9aa0a6", linewidth=0.8, zorder=1)
     labels = [label for style in BOUNDS if (label := _draw_bound(ax, shown, style))]
-    labels += _draw_measured(ax, shown)
+    labels += _draw_measured(ax, shown) + _draw_theory(ax, shown)
     _mark_exact_zero(ax, frame)
     label_in_decades(ax.yaxis)
     ax.set_xlabel("lag  $l = t - k$  (time steps)")
@@ -68,8 +72,10 @@ def caption() -> str:
         "Markers are the measured median norm of ∂h_t/∂h_k over end times and sequences, the band "
         "holds 5 to 95 % of them, the faint band all. Dashed lines are bounds: no measured value "
         "can lie above them, and the room between the lowest of them and the markers is their "
-        "slack. The gray line at 10⁰ is a gradient that arrives unchanged; dotted lines are where "
-        "number formats run out."
+        "slack. The dotted curve, where there is one, is what mean-field theory predicts for a "
+        "random network of the same size, gain and inputs: no measurement, and no bound. The gray "
+        "line at 10⁰ is a gradient that arrives unchanged; faint dotted lines are where number "
+        "formats run out."
     )
 
 
@@ -103,7 +109,7 @@ def value_range(frame: pd.DataFrame) -> tuple[float, float]:
         Limits in decades, with a margin.
     """
     measured = _finite(frame, "log_norm_median", "log_norm_q05", "log_norm_q95")
-    bounds = _finite(frame, *(style.column for style in BOUNDS))
+    bounds = _finite(frame, *(style.column for style in BOUNDS), PREDICTED)
     anchor = np.append(measured if measured.size else bounds, 0.0)
     low, high = float(anchor.min()), float(anchor.max())
     reach = max(12.0, 4.0 * (high - low))
@@ -165,7 +171,7 @@ def _is_free(ax: Axes, frame: pd.DataFrame, height: float, span: tuple[float, fl
     lag = frame["lag"].to_numpy(dtype=np.float64) / ax.get_xlim()[1]
     # A lag beyond each end, so that a steep curve cannot jump over the words.
     inside = (lag >= span[0] - 0.02) & (lag <= span[1] + 0.02)
-    for name in ("log_norm_median", "log_norm_q05", "log_norm_q95", *(b.column for b in BOUNDS)):
+    for name in ("log_norm_median", "log_norm_q05", "log_norm_q95", *LINES):
         values = to_decades(column(frame, name)[inside])
         values = values[~np.isnan(values)]
         if values.size and values.min() < height + room and values.max() > height - 0.2 * room:
@@ -227,6 +233,19 @@ def _draw_measured(ax: Axes, frame: pd.DataFrame) -> list[EndLabel]:
     look: dict[str, Any] = {"textcoords": "offset points", "color": MEASURED, "fontsize": 8.5}
     ax.annotate(words, xy=(end, height), xytext=(7, -7), va="top", **look)
     return []
+
+
+def _draw_theory(ax: Axes, frame: pd.DataFrame) -> list[EndLabel]:
+    values = to_decades(column(frame, PREDICTED))
+    finite = np.isfinite(values)
+    if finite.sum() < 2:
+        return []
+    dots: Any = (0, (1.2, 1.8))
+    look: dict[str, Any] = {"color": INK, "linewidth": 1.3, "linestyle": dots, "zorder": 5}
+    ax.plot(frame["lag"].to_numpy()[finite], values[finite], label=PREDICTED, **look)
+    end, (low, high) = float(values[finite][-1]), ax.get_ylim()
+    inside = low <= end <= high
+    return [EndLabel(height=end, text="mean-field theory", color=INK)] if inside else []
 
 
 def _draw_band(
