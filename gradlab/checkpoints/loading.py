@@ -44,7 +44,8 @@ def load(
 
     Nothing from the file is ever executed, and no framework is imported. Recurrent layers are found
     by the end of their keys, ``weight_hh_l0`` and the like under any prefix, or gradlab's own
-    ``W_hh``, ``W_xh``, ``b_h`` and ``W_h``, ``W_x``, ``b_x``, ``b_h``.
+    ``W_hh``, ``W_xh``, ``b_h`` and ``W_h``, ``W_x``, ``b_x``, ``b_h``; Keras, ONNX and Flax files
+    say themselves what their layers are.
 
     Parameters
     ----------
@@ -55,7 +56,8 @@ def load(
         tanh, and an entry in ``assumptions``, if None. Gated layers have PyTorch's, which is said
         there too.
     recurrent_activation
-        Activation of the gates, where a file of Keras weights does not say it.
+        Activation of the gates, where a file of Keras weights does not say it; by the version, and
+        an entry in ``assumptions``, if None. ``hard_sigmoid`` has the slope of that version.
     keras_version
         Major version of the Keras that wrote a file of weights, where the file does not say it.
     batch_first

@@ -14,7 +14,10 @@ Recurrent = Literal["gaussian", "orthogonal", "identity", "uniform", "sparse"]
 
 ModelArgument = Annotated[
     Path,
-    typer.Argument(metavar="MODEL", help="Model file: .pt, .safetensors, .npz, .onnx or .msgpack."),
+    typer.Argument(
+        metavar="MODEL",
+        help="Model file: .pt, .safetensors, .npz, .keras, .h5, .onnx or .msgpack.",
+    ),
 ]
 
 SourceArgument = Annotated[

@@ -24,7 +24,8 @@ SIGNATURE = b"GCOL\x01\x00\x00\x00"
 HEADER = 16  # bytes of a heap's header, of an object's, and of a text's place
 ALIGNMENT = 8
 # A name in an attribute's description, which begins eight bytes before it.
-NAME = re.compile(rb"(?:name|keras_version|model_config|(?:layer|weight)_names\d*)\x00")
+NAMES = (b"name", b"keras_version", b"model_config", b"layer_names", b"weight_names")
+REST = re.compile(rb"\d*\x00")  # a number where a list is split
 TEXT = 0x19  # version 1 of the class of variable lengths
 DAMAGED = "the file is damaged, fetch it or save it again"
 
@@ -50,22 +51,28 @@ def require_sound_heaps(source: Path | bytes) -> None:
 
 
 def _require_sound(held: Bytes) -> None:
-    heaps = {start: _objects(held, start) for start in _starts(held)}
-    for match in NAME.finditer(held):
-        for length, address, index in _places(held, match.start(), match.end()):
-            if length > heaps.get(address, {}).get(index, 0):
-                raise ModelFileError(
-                    f"the HDF5 attribute at byte {match.start()} is a text of {length} bytes that "
-                    f"the file does not hold; {DAMAGED}"
-                )
+    starts = (start for start in _found(held, SIGNATURE) if start % ALIGNMENT == 0)
+    heaps = {start: _objects(held, start) for start in starts}
+    for name in NAMES:
+        for start in _found(held, name):
+            rest = REST.match(held, start + len(name))
+            for length, address, index in _places(held, start, rest.end()) if rest else ():
+                _require_there(heaps, start, length, address, index)
 
 
-def _starts(held: Bytes) -> Iterator[int]:
-    start = held.find(SIGNATURE)
+def _require_there(heaps: Heaps, start: int, length: int, address: int, index: int) -> None:
+    if length > heaps.get(address, {}).get(index, 0):
+        raise ModelFileError(
+            f"the HDF5 attribute at byte {start} is a text of {length} bytes that the file does "
+            f"not hold; {DAMAGED}"
+        )
+
+
+def _found(held: Bytes, wanted: bytes) -> Iterator[int]:
+    start = held.find(wanted)
     while start >= 0:
-        if start % ALIGNMENT == 0:
-            yield start
-        start = held.find(SIGNATURE, start + 1)
+        yield start
+        start = held.find(wanted, start + 1)
 
 
 def _objects(held: Bytes, start: int) -> dict[int, int]:
