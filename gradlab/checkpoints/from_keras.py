@@ -145,8 +145,10 @@ def _weights(layer: Any, entry: KerasLayer) -> list[Array]:
 
 def _inside(held: Any, step: Step) -> Any:
     if isinstance(step, str):
-        # The layers of cuDNN hold their weights themselves.
-        return getattr(held, step, held) if step == "cell" else getattr(held, step)
+        inner = getattr(held, step, held)
+        # The layers of cuDNN hold their weights themselves; their cell is a mere tuple of sizes.
+        holds = hasattr(inner, "get_weights") or hasattr(inner, "cells")
+        return inner if holds else held
     members = held.layers if step.container == "layers" else held.cells
     attributes = _attributes(held)
     return next(
