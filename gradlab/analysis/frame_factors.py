@@ -8,6 +8,8 @@ everything else: saturated units, ranks that are lost, entries of 1e200.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -15,10 +17,15 @@ from gradlab.analysis.products import EPSILON, LOG_2
 from gradlab.arrays import Array
 from gradlab.linalg import rescale
 
-# Largest ratio of pivots: rounding then leaves 1e-10 of the smallest one.
-SPREAD = 1e-10 / EPSILON
+# Least square of a pivot in units of the Gram matrix's rounding, which is about sqrt(n) eps.
+SIGNAL = 100.0
 # Pivots up to this, and down to its inverse, have squares far inside the range of float64.
 RANGE = 1e100
+
+
+def largest_spread(n: int) -> float:
+    """Ratio of column lengths to pivots, of columns of n entries, that a Gram matrix resolves."""
+    return float((SIGNAL * n**0.5 * EPSILON) ** -0.5)
 
 
 class CholeskyFactor:
@@ -33,19 +40,36 @@ class CholeskyFactor:
 
         self.syrk, self.trsm, self.potrf = blas.dsyrk, blas.dtrsm, lapack.dpotrf
 
-    def __call__(self, X: Float[Array, "n k"]) -> Float[Array, " k"] | None:
-        """ln of the diagonal of R, and Q in the place of X; None, and X as it was, if refused."""
+    def __call__(
+        self, X: Float[Array, "n k"], spread: float
+    ) -> tuple[Float[Array, " k"], float, float] | None:
+        """Q in the place of X; None, and X as it was, if the columns are not fit for this.
+
+        Parameters
+        ----------
+        X
+            Columns; row by row in memory.
+        spread
+            Largest ratio of a column's length to a pivot that is admitted.
+
+        Returns
+        -------
+        log_pivots, log_low, log_high
+            ln of the diagonal of R, nats; of its smallest entry, and of the longest column.
+        """
         rows = X.T  # the layout of Fortran, without a copy
-        L, failed = self.potrf(self.syrk(1.0, rows, lower=1), lower=1, overwrite_a=1, clean=0)
+        gram = self.syrk(1.0, rows, lower=1)
+        high = gram.diagonal().max() ** 0.5
+        L, failed = self.potrf(gram, lower=1, overwrite_a=1, clean=0)
         if failed:
             return None
         pivots = L.diagonal()
-        low, high = pivots.min(), pivots.max()
+        low = pivots.min()
         # Comparisons with nan are false.
-        if not (high <= SPREAD * low and high < RANGE and low * RANGE > 1.0):
+        if not (high <= spread * low and high < RANGE and low * RANGE > 1.0):
             return None
         self.trsm(1.0, L, rows, lower=1, overwrite_b=1)
-        return np.asarray(np.log(pivots))
+        return np.log(pivots), math.log(low), math.log(high)
 
 
 class HouseholderFactor:

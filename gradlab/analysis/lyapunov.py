@@ -209,7 +209,8 @@ def _carry(
     tangent = TangentFrame(frame)
     for left in range(transient, 0, -LONGEST):
         tangent.push(list(itertools.islice(pushes, min(left, LONGEST))))
-    tangent.orthonormalize()
+    if transient:
+        tangent.orthonormalize()
     record.begin()
     used = 0
     while not record.done and (steps := list(itertools.islice(pushes, record.batch))):

@@ -27,7 +27,9 @@ class LyapunovSpectrum:
     exponents: Float[Array, " k"]  # mean over the counted steps of all sequences
     standard_errors: Float[Array, " k"]  # by batch means; nan with fewer than two batches
     history_steps: Int[Array, " records"]  # counted steps of the longest sequence so far
-    history: Float[Array, "records k"]  # estimate from so many steps of every sequence
+    history: Float[
+        Array, "records k"
+    ]  # estimate from so many steps, to 0.01 nats in all before the last
     by_sequence: Float[Array, "sequences k"]  # estimate from each counted sequence alone
     state_size: int  # number of exponents there are
     steps: int  # counted, of all sequences together

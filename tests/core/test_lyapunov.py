@@ -274,8 +274,8 @@ def test_history_tells_how_the_estimate_came_about() -> None:
     spectrum = gl.lyapunov_from_jacobians(jacobians, initial_frame=Q)
     assert spectrum.history_steps.tolist() == list(range(10, 101, 10))
     for steps, row in zip(spectrum.history_steps, spectrum.history, strict=True):
-        # Between factorizations by reflections a frame is orthonormal to about 1e-4.
-        np.testing.assert_allclose(row, by_reflections(jacobians[:steps], Q), atol=1e-4 / steps)
+        # Before the last factorization, by reflections, a frame is orthonormal to a hundredth.
+        np.testing.assert_allclose(row, by_reflections(jacobians[:steps], Q), atol=1e-2 / steps)
     table = spectrum.history_frame()
     assert list(table) == ["steps", "index", "exponent"]
     assert len(table) == 40
