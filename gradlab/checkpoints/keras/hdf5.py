@@ -94,7 +94,8 @@ def read_tree(source: Path | bytes, max_bytes: int) -> Tree:
             if len(seen) > MAX_OBJECTS:
                 raise ModelFileError(f"the HDF5 file holds over {MAX_OBJECTS} objects: damaged")
             tree.attributes[path] = _wanted_attributes(group)
-            pending += _subgroups(tree, path, group, seen, partial(_read, source, max_bytes))
+            found = _subgroups(tree, path, group, seen, partial(_read, source, max_bytes))
+            pending += reversed(found)
     for path in [*tree.attributes, *tree.readers]:
         for above in _above(path):
             tree.attributes.setdefault(above, {})

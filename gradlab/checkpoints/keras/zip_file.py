@@ -15,6 +15,7 @@ CONTAINER = "Keras file"
 WEIGHTS = "model.weights.h5"
 CONFIG = "config.json"
 METADATA = "metadata.json"
+MAX_TEXT_BYTES = 100 * 1024**2  # of a configuration, which takes many times that when it is read
 
 
 def recognizes(head: bytes, members: Sequence[str]) -> bool:
@@ -44,8 +45,9 @@ def read(path: Path, max_bytes: int) -> Archive:
     ModelFileError
         If the file is damaged or declares more than the limit.
     """
-    description = json.loads(read_member(path, CONFIG, max_bytes))
-    metadata = json.loads(read_member(path, METADATA, max_bytes))
+    limit = min(max_bytes, MAX_TEXT_BYTES)
+    description = json.loads(read_member(path, CONFIG, limit))
+    metadata = json.loads(read_member(path, METADATA, limit))
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
     tree = read_tree(read_member(path, WEIGHTS, max_bytes), max_bytes)
     known = version if isinstance(version, str) else None

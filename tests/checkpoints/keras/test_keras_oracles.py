@@ -197,3 +197,34 @@ def test_batch_axis_of_keras_is_told(models: Path) -> None:
     told = "Keras reads (batch, time, features)"
     assert told in gl.load(models / "keras_lstm.keras").assumptions[-1]
     assert gl.load(models / "keras_lstm.keras", batch_first=True).assumptions == ()
+
+
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [
+        ("tfkeras215_nested.keras", ["encoder.inner", "lstm", "bidirectional.forward",
+                                     "bidirectional.backward"]),
+        ("tfkeras215_nested.h5", ["encoder.inner", "lstm", "bidirectional.forward",
+                                  "bidirectional.backward"]),
+        ("tfkeras215_stacked.keras", ["st.lstm_cell", "st.gru_cell", "z", "a"]),
+        ("tfkeras215_stacked.h5", ["st.lstm_cell", "st.gru_cell", "z", "a"]),
+        ("tfkeras215_cudnnlstm.h5", ["cu_dnnlstm"]),
+    ],
+)  # fmt: skip
+def test_files_of_keras_2_on_tensorflow_give_its_outputs(
+    models: Path, file: str, names: list[str]
+) -> None:
+    """The last outputs are those of the LSTM layer into which Keras loads cuDNN's weights."""
+    with np.load(models / f"{file.partition('.')[0]}.oracle.npz") as oracle:
+        x, expected = oracle["x"].transpose(1, 0, 2).astype(float), oracle["y"].transpose(1, 0, 2)
+    network = gl.load(models / file)
+    assert list(network) == names
+    assert len(network.stacks) == 1
+    runs = gl.rollout_network(network, x)
+    top = network.recurrences[-1].layer
+    outputs = [
+        entry.cell.output(runs[entry.name].states[1:])[:: -1 if "backward" in entry.name else 1]
+        for entry in network.recurrences
+        if entry.layer == top
+    ]
+    np.testing.assert_allclose(np.concatenate(outputs, axis=2), expected, rtol=2e-6, atol=2e-6)
