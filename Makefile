@@ -46,9 +46,10 @@ demo: $(INSTALLED)
 	@echo "  a network whose gradient explodes      $(OUT)/exploding/report.html"
 	@echo "  a network trained on digits            $(OUT)/digits/report.html"
 
-# One BLAS thread: the test matrices are small, and threads would only wait for each other.
+# One process a core, and one BLAS thread in each: the test matrices are small, and threads would
+# only wait for each other.
 test: $(INSTALLED)
-	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pytest
+	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pytest -n auto --dist loadfile
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff check
