@@ -60,6 +60,8 @@ def _evidence(entry: Mapping[str, Any]) -> Iterator[str]:
         yield _line("gradient", _gradient(entry["gradient"]))
     if entry["lyapunov"]:
         yield _line("lyapunov", _lyapunov(entry["lyapunov"]))
+    if entry.get("mean_field"):
+        yield _line("theory", _theory(entry["mean_field"], entry["hidden_size"]))
     if half_lives := _half_lives(entry["gates"]):
         yield _line("half-life", half_lives)
     yield _line("saturation", _saturation(entry["saturation"]))
@@ -119,6 +121,14 @@ def _lyapunov(measured: Mapping[str, Any]) -> str:
     return (
         f"leading exponent {leading} (standard error {error}), Kaplan-Yorke dimension {dimension}; "
         f"{measured['count']} of {measured['state_size']} exponents, {measured['dynamics']}"
+    )
+
+
+def _theory(predicted: Mapping[str, Any], units: int) -> str:
+    low, high = (_spelled(predicted[f"lambda_1_{end}"]) for end in ("low", "high"))
+    return (
+        f"random networks like it ({predicted['ensemble']}, gain {_spelled(predicted['gain'])}): "
+        f"rate {_spelled(predicted['lambda_1'])}, of {units} units {low} to {high}"
     )
 
 

@@ -139,7 +139,8 @@ def critical_gain(activation: str, *, input_std: float = 0.0, bias_std: float = 
     _check_settings(input_std=input_std, bias_std=bias_std)
     phi, noise = activation_named(activation), input_std**2 + bias_std**2
     if phi.name in HOMOGENEOUS or (noise == 0.0 and _fixes_zero(phi)):
-        return 1.0 / math.sqrt(_slope_moment(phi, 0.0, 2))
+        steepness = _slope_moment(phi, 0.0, 2)
+        return 1.0 / math.sqrt(steepness) if steepness > 0.0 else math.nan
 
     def excess(gain: float) -> float:
         return gain**2 * _slope_moment(phi, _variance(phi, gain, noise), 2) - 1.0

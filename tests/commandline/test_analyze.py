@@ -69,6 +69,16 @@ def test_exact_target_reaches_the_network(gradlab: Run, option: str, key: str) -
     assert only(gradlab("analyze", *SMALL, option, 0.7, "--json"))[key] == pytest.approx(0.7)
 
 
+def test_theory_is_told_of_networks_that_could_be_random(gradlab: Run) -> None:
+    wide = ("random", "--hidden-size", 32, "--length", 20, "--batch", 2)
+    outcome = gradlab("analyze", *wide, "--recurrent", "orthogonal", "--gain", 1.5)
+    [line] = [x for x in outcome.out.splitlines() if x.startswith("  theory")]
+    assert "random networks like it (orthogonal, gain 1.5): rate " in line
+    entry = only(gradlab("analyze", *wide, "--recurrent", "identity", "--json"))
+    assert entry["mean_field"] is None
+    assert "  theory" not in gradlab("analyze", *wide, "--recurrent", "identity").out
+
+
 def test_without_output_nothing_is_written(
     gradlab: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

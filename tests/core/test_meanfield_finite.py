@@ -127,3 +127,34 @@ def test_a_constant_activation_has_no_critical_gain() -> None:
     assert (prediction.q, prediction.lambda_1) == (1.0, -math.inf)
     assert prediction.spectrum(0.5) == -math.inf
     assert math.isnan(prediction.critical_gain)
+
+
+FAMILIES = (
+    "leaky_relu(0.3)", "leaky_relu(-0.5)", "leaky_relu(2.0)", "elu(0.5)", "elu(-1.0)", "elu(0.0)",
+    "thresholded_relu(0.5)", "thresholded_relu(-1.0)", "scaled_tanh(1.7159, 0.6667)",
+    "scaled_tanh(-1.0, 2.0)", "scaled_tanh(0.0, 2.0)", "affine(0.5, 1.0)", "affine(-2.0, 0.0)",
+    "affine(0.0, 0.0)", "hard_sigmoid(0.25, 3.0)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.5, 30.0])
+@pytest.mark.parametrize("gain", [0.0, 1.0, 20.0])
+@pytest.mark.parametrize("activation", FAMILIES)
+def test_every_member_of_a_family_has_a_theory_in_order(
+    activation: str, gain: float, sigma: float
+) -> None:
+    for ensemble in ("gaussian", "orthogonal"):
+        prediction = gl.mean_field(activation, gain=gain, input_std=sigma, ensemble=ensemble)
+        curve = prediction.spectrum(np.linspace(0.0, 1.0, 9))
+        assert np.all(np.diff(curve[np.isfinite(curve)]) <= 1e-7)
+        assert 0.0 <= prediction.fraction_positive <= prediction.kaplan_yorke <= 1.0
+        assert prediction.lambda_1 <= prediction.bound_rate + 1e-9
+        assert not np.isnan(prediction.log_norms(np.array([1, 5, 50]), 64)).any()
+
+
+def test_flat_around_zero_means_no_critical_gain_without_input() -> None:
+    """A state off zero by less than the threshold dies at once, whatever the gain."""
+    prediction = gl.mean_field("thresholded_relu(0.5)", gain=10.0)
+    assert (prediction.q, prediction.lambda_1) == (0.0, -math.inf)
+    assert math.isnan(prediction.critical_gain)
+    assert gl.critical_gain("thresholded_relu(0.5)", input_std=0.5) > 1.0
