@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -340,3 +341,19 @@ def test_recurrent_tensors_alone_are_read_and_each_but_once(
     monkeypatch.setattr(Tensors, "__getitem__", counted)
     assert list(gl.load(path)) == ["rnn.l0"]
     assert sorted(read) == sorted(layer)
+
+
+def test_half_precision_of_safetensors_is_widened_without_change(write: ModelWriter) -> None:
+    layer = {name: array.astype(np.float16) for name, array in write.layer(HALF / 3).items()}
+    header: dict[str, object] = {}
+    position = 0
+    for name, array in layer.items():
+        end = position + array.nbytes
+        entry = {"dtype": "F16", "shape": list(array.shape), "data_offsets": [position, end]}
+        header[name] = entry
+        position = end
+    values = b"".join(array.tobytes() for array in layer.values())
+    network = gl.load(write.header_and_values(json.dumps(header), values))
+    assert network.recurrences[0].stored_dtype == "float16"
+    expected = layer["weight_hh_l0"].astype(np.float64)
+    np.testing.assert_array_equal(network.only().parameters["W_hh"], expected)
