@@ -23,12 +23,10 @@ from gradlab.checkpoints.keras.places import (
 )
 
 VARIABLES = "vars"
-CONTAINERS = {
-    "layers": ("layers", "_layer_checkpoint_dependencies", "layer_with_weights"),
-    "cells": ("cells",),
-}
+CONTAINERS = {"layers": ("layers", "_layer_checkpoint_dependencies"), "cells": ("cells",)}
+COUNTED = tuple(name for names in CONTAINERS.values() for name in names)
+WITHOUT_NAMES = (*COUNTED, "cell", "layer")
 DIRECTIONS = {"forward_layer": "forward", "backward_layer": "backward"}
-WITHOUT_NAMES = ("cell", "cells", "layers", "layer", "_layer_checkpoint_dependencies")
 
 
 def recognizes(tree: Tree) -> bool:
@@ -114,9 +112,9 @@ def _cells(tree: Tree) -> Iterator[str]:
     for path in sorted_by_side(tree.attributes):
         above, _, last = path.rpartition("/")
         if last == VARIABLES and above and not above.startswith("optimizer"):
-            name = tree.text(path, "name") or ""
-            parts = above.split("/")
-            if "cell" in (name.partition("_cell")[1][1:], parts[-1]) or "cells" in parts[-2:-1]:
+            owner, _, own = above.rpartition("/")
+            named = "_cell" in (tree.text(path, "name") or "")
+            if named or own == "cell" or owner.rpartition("/")[2] == "cells":
                 yield above
 
 
@@ -139,7 +137,7 @@ def _spelled(tree: Tree, path: str) -> str:
     parts = path.split("/")
     names = []
     for index, part in enumerate(parts):
-        counted = index > 0 and parts[index - 1] in ("layers", "cells", *WITHOUT_NAMES[4:])
+        counted = index > 0 and parts[index - 1] in COUNTED
         name = tree.text(f"{'/'.join(parts[: index + 1])}/{VARIABLES}", "name")
         if counted and name:
             names.append(spoken(name))

@@ -32,7 +32,6 @@ class CellTensors:
 
 
 Located: TypeAlias = Mapping[str, CellTensors]  # by the layer's name
-Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
