@@ -17,6 +17,7 @@ from gradlab.analysis.certificates.family import JacobianFamily, jacobian_family
 from gradlab.analysis.certificates.lmi import exact_rate, lmi, search_metric
 from gradlab.analysis.certificates.lmi_objective import smooth_rate
 from gradlab.analysis.certificates.lmi_verifier import lmi_matrix, verify_lmi
+from gradlab.analysis.certificates.margin import certificate, condition
 from gradlab.analysis.certificates.metric import Metric, first_metric, metric_of
 from gradlab.analysis.certificates.norms import spectral_value
 from gradlab.analysis.certificates.ordering import groups
@@ -141,6 +142,14 @@ def test_a_search_that_claims_too_much_is_reported_as_not_found(
     assert found["diagonal"].constant is None
     assert found["diagonal"].status == "failed its own check"
     assert found.strongest == "lmi"
+
+
+def test_a_constant_beyond_floating_point_is_no_certificate() -> None:
+    family = family_of(ROTATING)
+    assert condition(np.array([0.0, 800.0])) == math.inf
+    claimed = certificate(family, 0.9, math.inf)
+    assert (claimed.rate, claimed.constant) == (None, None)
+    assert claimed.status == "not found: the constant leaves the range of floating point"
 
 
 def test_a_metric_out_of_reach_of_the_check_is_reported_as_not_found(

@@ -207,6 +207,15 @@ def test_huge_and_tiny_weights_of_leaky_units_are_ordinary(factor: float) -> Non
             assert rate(found, name) == pytest.approx(0.7, rel=1e-8)
 
 
+def test_weights_three_hundred_decades_apart_are_bounded_all_the_same() -> None:
+    """Only the product of the couplings, 1e-10, counts in the end: ρ = .200000001."""
+    found = gl.certificates(vanilla(np.array([[0.1, 1e150], [1e-160, 0.2]])))
+    for name in NAMES:
+        assert rate(found, name) >= 0.15 + math.sqrt(0.05**2 + 1e-10)
+        # ‖W‖ = 1e150
+        assert (found[name].constant or 0.0) * rate(found, name) >= 1e150
+
+
 def test_rates_of_the_smallest_numbers_are_rounded_up() -> None:
     """All entries are the smallest float there is: ‖W‖ = 3 of it, and no bound may be less."""
     least = math.ulp(0.0)

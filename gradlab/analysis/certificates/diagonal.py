@@ -8,11 +8,11 @@ from jaxtyping import Float
 from gradlab.analysis.certificates.descent import Found, descend
 from gradlab.analysis.certificates.effort import Effort
 from gradlab.analysis.certificates.family import JacobianFamily
-from gradlab.analysis.certificates.margin import proves, rounded_up
+from gradlab.analysis.certificates.margin import certificate, condition, proves, rounded_up
 from gradlab.analysis.certificates.norms import spectral_value
 from gradlab.analysis.certificates.ordering import groups, separated
 from gradlab.arrays import Array
-from gradlab.records.certificates import PROVEN, STOPPED, UNVERIFIED, Certificate
+from gradlab.records.certificates import UNVERIFIED, Certificate
 
 # Entries below this have squares that float64 cannot hold; they change no rate that others set.
 NEGLIGIBLE = 1e-140
@@ -40,11 +40,7 @@ def diagonal(family: JacobianFamily, scaling: Found) -> Certificate:
     rate = rounded_up(scaling.value)
     if not verify_scaling(family, scaling.point, rate):
         return Certificate(rate=None, constant=None, status=UNVERIFIED)
-    return Certificate(
-        rate=family.rate(rate),
-        constant=float(np.exp(np.ptp(scaling.point))) * (1.0 + 1e-12),
-        status=STOPPED if scaling.stopped else PROVEN,
-    )
+    return certificate(family, rate, condition(scaling.point), stopped=scaling.stopped)
 
 
 def verify_scaling(family: JacobianFamily, log_scale: Float[Array, " n"], rate: float) -> bool:
@@ -98,6 +94,8 @@ def _smooth(
     parts = [
         schatten(X, order) for X in (scaled.center, scaled.spread) if np.abs(X).max() > NEGLIGIBLE
     ]
+    if not parts:  # nothing that float64 can square
+        return np.inf, np.zeros_like(log_scale)
     total = sum(value for value, _ in parts)
     gradient = sum(value * slope for value, slope in parts) / total
     return float(np.log(total)), np.asarray(gradient)

@@ -16,12 +16,13 @@ from gradlab.analysis.certificates.diagonal import NEGLIGIBLE
 from gradlab.analysis.certificates.effort import Effort
 from gradlab.analysis.certificates.family import JacobianFamily
 from gradlab.analysis.certificates.lmi_objective import smooth_rate
-from gradlab.analysis.certificates.lmi_verifier import verify_lmi
+from gradlab.analysis.certificates.lmi_verifier import verify_metric
+from gradlab.analysis.certificates.margin import certificate
 from gradlab.analysis.certificates.metric import Metric, first_metric, metric_of
 from gradlab.analysis.certificates.ordering import groups, separated
 from gradlab.arrays import Array
 from gradlab.linalg import spectral_norm
-from gradlab.records.certificates import PROVEN, STOPPED, UNVERIFIED, Certificate
+from gradlab.records.certificates import UNVERIFIED, Certificate
 
 # Relative room above the searched rate, smallest first, until the inequality holds with its margin.
 ROOM = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
@@ -54,12 +55,8 @@ def lmi(family: JacobianFamily, scaling: Found, effort: Effort) -> Certificate:
     value = exact_rate(family, metric)
     for room in ROOM:
         rate = value * (1.0 + room)
-        if verify_lmi(family, metric.matrix, metric.multiplier, rate):
-            return Certificate(
-                rate=family.rate(rate),
-                constant=metric.constant,
-                status=STOPPED if stopped else PROVEN,
-            )
+        if verify_metric(family, metric.log_scale, metric.unscaled, rate):
+            return certificate(family, rate, metric.constant, stopped=stopped)
     return Certificate(rate=None, constant=None, status=UNVERIFIED)
 
 

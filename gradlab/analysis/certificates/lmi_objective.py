@@ -35,7 +35,9 @@ def smooth_rate(
     scaled = family.scaled(metric.log_scale)
     z, V = metric.eigen
     eigenvalues, y, g = _pencil(scaled, z, V)
-    top = max(float(eigenvalues[-1]), NEGLIGIBLE)
+    top = float(eigenvalues[-1])
+    if not NEGLIGIBLE < top < np.inf:  # nothing that float64 can square
+        return np.inf, np.zeros_like(point)
     # σ = √λ: the order of the rates is twice that of the eigenvalues' powers.
     power = np.maximum(eigenvalues / top, 0.0) ** (0.5 * order)
     total = float(power.sum())

@@ -30,22 +30,29 @@ def lmi_matrix(
 def verify_lmi(
     family: JacobianFamily, P: Float[Array, "n n"], T: Float[Array, " n"], rate: float
 ) -> bool:
-    """Whether ‖P_{t,k}‖ ≤ √cond(P) rate^l is proven, in floating point with the margin.
+    """Whether (P, T) prove ‖P_{t,k}‖ ≤ √cond(P) rate^l, in floating point with the margin."""
+    if not np.all(T > 0.0):
+        return False
+    log_scale = 0.5 * np.log(2.0 * T)
+    s = np.exp(-log_scale)
+    return verify_metric(family, log_scale, s[:, None] * P * s, rate)
+
+
+def verify_metric(
+    family: JacobianFamily, log_scale: Float[Array, " n"], Y: Float[Array, "n n"], rate: float
+) -> bool:
+    """The same for P = S Y S and T = S²/2 with S = diag(exp log_scale), however far S spreads.
 
     The inequality is taken in coordinates in which T, rate² P and 2 T - P have the diagonal 1: a
     congruence, which changes no sign. Its smallest eigenvalue must exceed the margin times its
     largest, and so must that of P.
     """
-    if not (rate > 0.0 and np.all(T > 0.0)):
-        return bool(rate == 0.0 and not family.majorant.any())
-    log_scale = 0.5 * np.log(2.0 * T)
-    s = np.exp(-log_scale)
-    Y = s[:, None] * P * s
-    scaled = family.scaled(log_scale)
+    if not family.majorant.any():
+        return rate >= 0.0
     diagonals = np.concatenate([rate**2 * np.diag(Y), 1.0 - np.diag(Y)])
     if not np.all(diagonals > 0.0):
         return False
-    matrix = lmi_matrix(scaled, Y, np.full(len(T), 0.5), rate)
+    matrix = lmi_matrix(family.scaled(log_scale), Y, np.full(len(Y), 0.5), rate)
     return _positive(matrix, np.sqrt(diagonals)) and _positive(Y, np.sqrt(np.diag(Y)))
 
 

@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from gradlab.analysis.certificates.diagonal import NEGLIGIBLE
 from gradlab.analysis.certificates.family import JacobianFamily
+from gradlab.analysis.certificates.margin import condition
 from gradlab.arrays import Array
 from gradlab.linalg import spectral_norm
 
@@ -77,7 +78,7 @@ class Metric:
     @property
     def constant(self) -> float:
         """√cond P, rounded up: from P where it is resolved, else from the factors of P."""
-        factors = float(np.exp(np.ptp(self.log_scale))) * math.sqrt(self.condition)
+        factors = condition(self.log_scale) * math.sqrt(self.condition)
         eigenvalues = np.linalg.eigvalsh(self.matrix)
         rounding = 10.0 * len(self.Z) * np.finfo(np.float64).eps * float(eigenvalues[-1])
         smallest = float(eigenvalues[0]) - rounding

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from gradlab.analysis.certificates.family import JacobianFamily
-from gradlab.analysis.certificates.margin import rounded_up
+from gradlab.analysis.certificates.margin import certificate, rounded_up
 from gradlab.linalg import spectral_norm
-from gradlab.records.certificates import PROVEN, Certificate
+from gradlab.records.certificates import Certificate
 
 
 def sigma_max(family: JacobianFamily) -> Certificate:
@@ -41,4 +41,4 @@ def spectral_value(family: JacobianFamily) -> float:
 
 
 def _from_norm(family: JacobianFamily, value: float, constant: float) -> Certificate:
-    return Certificate(rate=family.rate(rounded_up(value)), constant=constant, status=PROVEN)
+    return certificate(family, rounded_up(value), constant)

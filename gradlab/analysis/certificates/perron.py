@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.analysis.certificates.family import JacobianFamily
-from gradlab.analysis.certificates.margin import proves, rounded_up
+from gradlab.analysis.certificates.margin import certificate, condition, proves, rounded_up
 from gradlab.analysis.certificates.ordering import groups, separated
 from gradlab.arrays import Array
-from gradlab.records.certificates import PROVEN, UNVERIFIED, Certificate
+from gradlab.records.certificates import UNVERIFIED, Certificate
 
 POWER_STEPS = (
     100  # before all eigenvalues are solved for, and after, for the vector's small entries
@@ -35,9 +35,8 @@ def perron(family: JacobianFamily) -> Certificate:
     rate = rounded_up(value)
     if not verify_perron(family, log_v, log_u, rate):
         return Certificate(rate=None, constant=None, status=UNVERIFIED)
-    by_rows = math.sqrt(len(M)) * _spread(log_v)
-    constant = min(by_rows, _spread(0.5 * (log_u - log_v)))
-    return Certificate(rate=family.rate(rate), constant=constant * (1.0 + 1e-12), status=PROVEN)
+    by_rows = math.sqrt(len(M)) * condition(log_v)
+    return certificate(family, rate, min(by_rows, condition(0.5 * (log_u - log_v))))
 
 
 def verify_perron(
@@ -91,7 +90,3 @@ def _power_steps(
         v = product + 0.1 * shift * v
         v = np.maximum(v / v.max(), TINY)
     return v, False
-
-
-def _spread(log_scale: Float[Array, " n"]) -> float:
-    return float(np.exp(np.ptp(log_scale)))
