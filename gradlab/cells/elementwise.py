@@ -65,6 +65,18 @@ class Activation:
         else:
             self.kernel.value(z, out)
 
+    def write_slope(
+        self,
+        z: Float[Array, "*shape"],
+        slope: Float[Array, "*shape"],
+        scratch: Float[Array, "*shape"],
+    ) -> None:
+        """Write the derivative; where numbers overflow the caller silences it."""
+        if self.kernel is None:
+            slope[...] = self.derivative(z)
+        else:
+            self.kernel.slope(z, slope, scratch)
+
     def write_both(
         self,
         z: Float[Array, "*shape"],

@@ -22,7 +22,7 @@ from gradlab.cells.elementwise import Activation
 from gradlab.cells.gates import blocks
 
 # Pre-activations whose factors are computed at a time: few enough to stay in the cache.
-BLOCK_BYTES = 1 << 18
+BLOCK_BYTES = 1 << 19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

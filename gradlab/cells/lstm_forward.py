@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Float
 
@@ -24,46 +26,58 @@ def lstm_unroll(
 
     The caller silences overflow.
     """
-    W, hidden, n = multiplicand(W_h.T, len(start)), W_h.shape[1], W_h.shape[0] // 4
+    W, hidden = multiplicand(W_h.T, len(start)), W_h.shape[1]
     states = np.empty((len(drive) + 1, *start.shape), dtype=start.dtype)
     states[0] = start
-    by_gate = drive.reshape(*drive.shape[:2], 4, n).transpose(0, 2, 1, 3)
-    product, gates = np.empty_like(drive[0]), np.empty_like(by_gate[0], order="C")
-    for a, by_gate_t, before, after in zip(drive, by_gate, states, states[1:], strict=False):
-        np.dot(before[:, :hidden], W, out=product)
-        np.add(a, product, out=a)
-        _cell(functions, by_gate_t, before[:, hidden:], after[:, hidden:], gates)
+    product, c = np.empty_like(drive[0]), start[:, hidden:].copy()
+    by_gate = drive.reshape(*drive.shape[:2], 4, -1).transpose(0, 2, 1, 3)
+    gates = np.empty_like(by_gate[0], order="C")
+    _, _, g, o = gates
+    outputs, cells = states[:, :, :hidden], states[1:, :, hidden:]
+    whole = functions.peepholes is None and drive[0].size < FEW
+    advance = _cell(functions, gates, whole)
+    steps = zip(drive, by_gate, outputs, outputs[1:], cells, strict=False)
+    for a, a_by_gate, h, h_next, c_next in steps:
+        np.dot(h, W, product)
+        np.add(a, product, a)
+        advance(a_by_gate, c)
+        c_next[...] = c
         if W_hr is None:
-            np.multiply(gates[3], gates[2], out=after[:, :hidden])
+            np.multiply(o, g, h_next)
         else:
-            after[:, :hidden] = (gates[3] * gates[2]) @ W_hr.T
+            h_next[...] = (o * g) @ W_hr.T
     return drive, states
 
 
 def _cell(
-    functions: LSTMFunctions,
-    a: Float[Array, "4 batch n"],
-    c: Float[Array, "batch n"],
-    c_next: Float[Array, "batch n"],
-    gates: Float[Array, "4 batch n"],
-) -> None:
-    """Write the new cell state; leave ψ(c') in place of g, whose product with o is the output."""
+    functions: LSTMFunctions, gates: Float[Array, "4 batch n"], whole: bool
+) -> Callable[[Float[Array, "4 batch n"], Float[Array, "batch n"]], None]:
+    """Step of the cell state in place, from pre-activations that the peepholes are added to.
+
+    It leaves ψ(c') in place of g, whose product with o is the output. All four gates go through one
+    activation if `whole`, that of g in vain.
+    """
+    sigma, phi, psi = functions.gate.write, functions.candidate.write, functions.squash.write
+    coupled, peepholes = functions.coupled, functions.peepholes
     i, f, g, o = gates
-    peepholes = functions.peepholes
-    if peepholes is not None:
-        a[:2] += peepholes[:2, None] * c
-    whole = peepholes is None and a.size < FEW
-    functions.gate.write(a if whole else a[:2], gates if whole else gates[:2])
-    if functions.coupled == "forget":
-        np.subtract(1.0, i, out=f)
-    elif functions.coupled == "input":
-        np.subtract(1.0, f, out=i)
-    functions.candidate.write(a[2], g)
-    np.multiply(i, g, out=g)
-    np.multiply(f, c, out=c_next)
-    np.add(c_next, g, out=c_next)
-    if peepholes is not None:
-        a[3] += peepholes[2] * c_next
-    if not whole:
-        functions.gate.write(a[3], o)
-    functions.squash.write(c_next, g)
+    first = gates if whole else gates[:2]
+
+    def advance(a: Array, c: Array) -> None:
+        if peepholes is not None:
+            a[:2] += peepholes[:2, None] * c
+        sigma(a if whole else a[:2], first)
+        if coupled == "forget":
+            np.subtract(1.0, i, f)
+        elif coupled == "input":
+            np.subtract(1.0, f, i)
+        phi(a[2], g)
+        np.multiply(i, g, g)
+        np.multiply(f, c, c)
+        np.add(c, g, c)
+        if peepholes is not None:
+            a[3] += peepholes[2] * c
+        if not whole:
+            sigma(a[3], o)
+        psi(c, g)
+
+    return advance

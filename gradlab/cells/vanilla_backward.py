@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array, close
 from gradlab.cells.elementwise import Activation
 from gradlab.cells.kernels import multiplicand
+from gradlab.cells.stretches import ROWS, add_terms, entering, stretches
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
-
-# Slopes computed at a time: enough steps to make the calls cheap, few enough to stay in the cache.
-BLOCK_BYTES = 1 << 17
 
 
 def backward_pass(
@@ -31,21 +31,24 @@ def backward_pass(
         \quad \frac{dL}{dW_{hh}} = \sum_t \delta_t h_{t-1}^T.
 
     Source: Werbos (1990), "Backpropagation through time: what it does and how to do it", Proc.
-    IEEE 78. The sums over t and the sequences are one matrix product each.
+    IEEE 78. The sums over t and the sequences are one matrix product a stretch.
     """
+    adjoints, inputs = np.empty_like(trajectory.states), np.empty_like(trajectory.inputs)
+    gradients: dict[str, Array] = {}
     with np.errstate(over="ignore", invalid="ignore"):
-        delta, adjoints = _sweep(W_hh, phi, trajectory.z, upstream)
-        flat = delta.reshape(-1, len(W_hh))
-        gradients = {
-            "W_hh": flat.T @ trajectory.states[:-1].reshape(flat.shape),
-            "W_xh": flat.T @ trajectory.inputs.reshape(len(flat), -1),
-            "b_h": flat.sum(axis=0),
-        }
-        inputs = (flat @ W_xh).reshape(trajectory.inputs.shape)
+        for part, delta in _sweep(W_hh, phi, trajectory.z, upstream, adjoints):
+            flat = delta.reshape(-1, len(W_hh))
+            np.dot(flat, W_xh, out=inputs[part].reshape(len(flat), -1))
+            terms = {
+                "W_hh": flat.T @ trajectory.states[part].reshape(flat.shape),
+                "W_xh": flat.T @ trajectory.inputs[part].reshape(len(flat), -1),
+                "b_h": flat.sum(axis=0),
+            }
+            add_terms(gradients, terms)
     return BackwardPass(
         gradients={name: close(array) for name, array in gradients.items()},
         inputs=close(inputs),
-        initial_state=adjoints[0],
+        initial_state=close(adjoints)[0],
         adjoints=adjoints,
     )
 
@@ -55,20 +58,25 @@ def _sweep(
     phi: Activation,
     z: Float[Array, "time batch n"],
     upstream: Float[Array, "time batch n"],
-) -> tuple[Float[Array, "time batch n"], Float[Array, "times batch n"]]:
-    """Derivatives of L with respect to the pre-activations and to the states."""
-    steps, batch, n = z.shape
-    W = multiplicand(W_hh, batch)
-    adjoints = np.empty((steps + 1, batch, n), dtype=z.dtype)
-    adjoints[0], adjoints[1:] = 0.0, upstream
-    delta, pulled, after = np.empty_like(z), np.empty_like(z[0]), adjoints[steps]
-    block = max(1, BLOCK_BYTES // max(1, z[0].nbytes))
-    for stop in range(steps, 0, -block):
-        backward = slice(stop - 1, stop - block - 1 if stop > block else None, -1)
-        slopes = phi.derivative(z[max(0, stop - block) : stop])[::-1]
-        for slope, own, before in zip(slopes, delta[backward], adjoints[backward], strict=True):
-            np.multiply(slope, after, out=own)
-            np.dot(own, W, out=pulled)
-            np.add(before, pulled, out=before)
+    adjoints: Float[Array, "times batch n"],
+) -> Iterator[tuple[slice, Float[Array, "steps batch n"]]]:
+    """Write the adjoints; yield derivatives by the pre-activations, a stretch of steps at a time.
+
+    Each stretch is written over the one before.
+    """
+    (steps, batch, _), W, given = z.shape, multiplicand(W_hh, z.shape[1]), entering(upstream)
+    after = adjoints[steps]
+    after[...] = upstream[steps - 1]
+    parts = stretches(steps, ROWS // batch)
+    room, scratch = np.empty((2, parts[0].stop - parts[0].start, *z.shape[1:]), dtype=z.dtype)
+    for part in parts:
+        delta = room[: part.stop - part.start]
+        phi.write_slope(z[part], delta, scratch[: len(delta)])
+        each = zip(delta[::-1], adjoints[part][::-1], given[part][::-1], strict=True)
+        for own, before, own_given in each:
+            np.multiply(own, after, own)
+            np.dot(own, W, before)
+            if own_given is not None:
+                np.add(before, own_given, before)
             after = before
-    return delta, close(adjoints)
+        yield part, delta
