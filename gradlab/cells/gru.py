@@ -251,8 +251,8 @@ class GRUCell(GatedLayer):
                 W_x=W_x,
                 W_h=W_h,
                 carry=own.carry[j],
-                alpha=alpha[:, :3],
-                alpha_x=alpha[:, [0, 1, 3]],
+                alpha=alpha[:, [1, 2, 0]],
+                alpha_x=alpha[:, 1:],
                 before=h[j],
             )
 

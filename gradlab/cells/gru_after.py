@@ -8,6 +8,7 @@ With q = U_n h + b_h,n, the kept share k, :math:`\beta = (1 - k) \odot \varphi'`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +18,12 @@ from jaxtyping import Float
 from gradlab.arrays import Array, close
 from gradlab.cells.elementwise import Activation
 from gradlab.cells.kernels import multiplicand
+from gradlab.cells.stretches import ROWS, add_terms, entering, stretches
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
 
 # Pre-activations whose factors are computed at a time: few enough to stay in the cache.
-BLOCK_BYTES = 1 << 18
+BLOCK_BYTES = 1 << 19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,7 +31,7 @@ class AfterFactors:
     """Elementwise factors of the steps of a run."""
 
     carry: Float[Array, "steps batch n"]  # k
-    alpha: Float[Array, "4 steps batch n"]  # dh' by a_r, a_z, q and the candidate's pre-activation
+    alpha: Float[Array, "4 steps batch n"]  # dh' by q, a_r, a_z and the candidate's pre-activation
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: np.dtype[Any]) -> AfterFactors:
@@ -71,7 +73,7 @@ class AfterFunctions:
     ) -> None:
         """Same as `factors`, into arrays that are there; the caller silences overflow."""
         a_r, a_z, a_n, q = _parts(a)
-        alpha_r, alpha_z, alpha_q, beta = out.alpha
+        alpha_q, alpha_r, alpha_z, beta = out.alpha
         toward, slope = scratch[:, : len(a)]
         self.gate.write_both(a_z, out.carry, alpha_z)
         self.candidate.write_both(a_n, toward, beta)
@@ -100,26 +102,28 @@ def after_unroll(
 
     The caller silences overflow.
     """
-    W = multiplicand(W_h.T, len(start))
+    W, n = multiplicand(W_h.T, len(start)), start.shape[1]
     states = np.empty((len(drive) + 1, *start.shape), dtype=start.dtype)
     states[0] = start
     product = np.empty((len(start), len(W_h)), dtype=start.dtype)
-    by_gate = product.reshape(len(start), 3, -1).transpose(1, 0, 2)
-    gates, candidate = np.empty((2, *start.shape), start.dtype), np.empty(start.shape, start.dtype)
-    gate, phi = functions.gate, functions.candidate
-    steps = drive.reshape(*drive.shape[:2], 4, -1).transpose(0, 2, 1, 3)
-    for a, h, following in zip(steps, states, states[1:], strict=False):
-        np.dot(h, W, out=product)
-        np.add(a[:2], by_gate[:2], out=a[:2])
-        np.add(a[3], by_gate[2], out=a[3])
-        gate.write(a[:2], gates)
-        np.multiply(gates[0], a[3], out=candidate)
-        np.add(a[2], candidate, out=a[2])
-        phi.write(a[2], candidate)
+    by_gates, by_candidate = product[:, : 2 * n], product[:, 2 * n :]
+    gates, candidate = np.empty((2, *start.shape), start.dtype), np.empty_like(start)
+    (r, z), sigma, phi = gates, functions.gate.write, functions.candidate.write
+    by_gate = drive.reshape(*drive.shape[:2], 4, n).transpose(0, 2, 1, 3)
+    a_gates, a_n, q = drive[:, :, : 2 * n], by_gate[:, 2], by_gate[:, 3]
+    steps = zip(a_gates, by_gate[:, :2], a_n, q, states, states[1:], strict=False)
+    for a_rz, a_rz_by_gate, a, q_t, h, following in steps:
+        np.dot(h, W, product)
+        np.add(a_rz, by_gates, a_rz)
+        np.add(q_t, by_candidate, q_t)
+        sigma(a_rz_by_gate, gates)
+        np.multiply(r, q_t, candidate)
+        np.add(a, candidate, a)
+        phi(a, candidate)
         new, old = (candidate, h) if functions.keeps else (h, candidate)
-        np.subtract(old, new, out=following)
-        np.multiply(following, gates[1], out=following)
-        np.add(following, new, out=following)
+        np.subtract(old, new, following)
+        np.multiply(following, z, following)
+        np.add(following, new, following)
     return drive, states
 
 
@@ -148,26 +152,35 @@ def after_backward(
     Source of the recursion: Werbos (1990), Proc. IEEE 78. The recurrent side of the candidate has
     the reset gate on it and the input side has not: their gradients are kept side by side.
     """
-    n = W_h.shape[1]
+    adjoints, inputs = np.empty_like(trajectory.states), np.empty_like(trajectory.inputs)
+    gradients: dict[str, Array] = {}
     with np.errstate(over="ignore", invalid="ignore"):
-        da, adjoints = _sweep(W_h, functions, trajectory, upstream)
-        flat = da.reshape(-1, 4 * n)
-        x = trajectory.inputs.reshape(len(flat), -1)
-        gates, recurrent, candidate = flat[:, : 2 * n], flat[:, : 3 * n], flat[:, 3 * n :]
-        sums = flat.sum(axis=0)
-        gradients = {
-            "W_x": np.concatenate([gates.T @ x, candidate.T @ x]),
-            "W_h": recurrent.T @ trajectory.states[:-1].reshape(len(flat), n),
-            "b_x": np.concatenate([sums[: 2 * n], sums[3 * n :]]),
-            "b_h": sums[: 3 * n],
-        }
-        inputs = gates @ W_x[: 2 * n] + candidate @ W_x[2 * n :]
+        for part, da in _sweep(W_h, functions, trajectory, upstream, adjoints):
+            flat, n = da.reshape(-1, da.shape[2]), W_h.shape[1]
+            np.dot(flat[:, n:], W_x, out=inputs[part].reshape(len(flat), -1))
+            add_terms(gradients, _terms(flat, trajectory.states[part], trajectory.inputs[part]))
     return BackwardPass(
         gradients={name: close(array) for name, array in gradients.items()},
-        inputs=close(inputs).reshape(trajectory.inputs.shape),
-        initial_state=adjoints[0],
+        inputs=close(inputs),
+        initial_state=close(adjoints)[0],
         adjoints=adjoints,
     )
+
+
+def _terms(
+    flat: Float[Array, "rows fourfold"],
+    h: Float[Array, "steps batch n"],
+    x: Float[Array, "steps batch features"],
+) -> dict[str, Array]:
+    """What a stretch adds to the gradients, from derivatives by q, a_r, a_z and a_n."""
+    n, sums = h.shape[2], flat.sum(axis=0)
+    by_W = flat[:, : 3 * n].T @ h.reshape(len(flat), n)
+    return {
+        "W_x": flat[:, n:].T @ x.reshape(len(flat), -1),
+        "W_h": np.concatenate([by_W[n:], by_W[:n]]),
+        "b_x": sums[n:],
+        "b_h": np.concatenate([sums[n : 3 * n], sums[:n]]),
+    }
 
 
 def _sweep(
@@ -175,30 +188,53 @@ def _sweep(
     functions: AfterFunctions,
     trajectory: Trajectory,
     upstream: Float[Array, "time batch n"],
-) -> tuple[Float[Array, "time batch fourfold"], Float[Array, "times batch n"]]:
-    """Derivatives of L by a_r, a_z, q and the candidate's pre-activation, and by the states."""
-    h, z, n = trajectory.states[:-1], trajectory.z, W_h.shape[1]
+    adjoints: Float[Array, "times batch n"],
+) -> Iterator[tuple[slice, Float[Array, "steps batch fourfold"]]]:
+    """Write the adjoints; yield derivatives by q, a_r, a_z and a_n, a stretch of steps at a time.
+
+    In this order the recurrent weights need the first three of them, the input weights the last.
+    Each stretch is written over the one before.
+    """
+    z, n, given = trajectory.z, W_h.shape[1], entering(upstream)
     steps, batch = z.shape[:2]
-    W = multiplicand(W_h, batch)
-    adjoints = np.empty_like(trajectory.states)
-    adjoints[0], adjoints[1:] = 0.0, upstream
-    da, pulled = np.empty_like(z), np.empty((batch, n), dtype=z.dtype)
-    by_part = da.reshape(steps, batch, 4, n).transpose(0, 2, 1, 3)
-    block = min(steps, max(1, BLOCK_BYTES // max(1, z[0].nbytes)))
-    room = AfterFactors.empty((block, batch, n), z.dtype)
-    scratch = np.empty((2, block, batch, n), z.dtype)
-    for stop in range(steps, 0, -block):
-        start = max(0, stop - block)
-        own = room.at(slice(0, stop - start))
-        functions.write_factors(z[start:stop], h[start:stop], own, scratch)
-        for t in range(stop - 1, start - 1, -1):
-            after, before, j = adjoints[t + 1], adjoints[t], t - start
-            np.multiply(own.alpha[:, j], after, out=by_part[t])
-            np.dot(da[t, :, : 3 * n], W, out=pulled)
-            np.add(before, pulled, out=before)
-            np.multiply(own.carry[j], after, out=pulled)
-            np.add(before, pulled, out=before)
-    return da, close(adjoints)
+    W = multiplicand(np.concatenate([W_h[2 * n :], W_h[: 2 * n]]), batch)
+    adjoints[steps] = upstream[steps - 1]
+    block, parts = BLOCK_BYTES // max(1, z[0].nbytes), stretches(steps, ROWS // batch)
+    da = np.empty((parts[0].stop - parts[0].start, *z.shape[1:]), dtype=z.dtype)
+    room = AfterFactors.empty((min(max(1, block), len(da)), batch, n), z.dtype)
+    scratch, kept = np.empty((2, *room.carry.shape), z.dtype), np.empty((batch, n), z.dtype)
+    for part in parts:
+        for inside in stretches(part.stop - part.start, block):
+            own = room.at(slice(0, inside.stop - inside.start))
+            now = slice(part.start + inside.start, part.start + inside.stop)
+            functions.write_factors(z[now], trajectory.states[now], own, scratch)
+            _pull(own, da[inside], adjoints[now.start : now.stop + 1], given[now], W, kept)
+        yield part, da[: part.stop - part.start]
+
+
+def _pull(
+    own: AfterFactors,
+    da: Float[Array, "steps batch fourfold"],
+    adjoints: Float[Array, "times batch n"],
+    given: list[Array | None],
+    W: Float[Array, "rows n"],
+    kept: Float[Array, "batch n"],
+) -> None:
+    """From each step's new state to its pre-activations and its old state."""
+    by_part = da.reshape(*da.shape[:2], 4, -1).transpose(0, 2, 1, 3)
+    recurrent, alpha = da[:, :, : len(W)], own.alpha.swapaxes(0, 1)
+    steps = zip(
+        alpha[::-1], own.carry[::-1], by_part[::-1], recurrent[::-1],
+        adjoints[:0:-1], adjoints[-2::-1], given[::-1],
+        strict=True,
+    )  # fmt: skip
+    for alpha_t, carry, by_part_t, recurrent_t, after, before, given_t in steps:
+        np.multiply(alpha_t, after, by_part_t)
+        np.dot(recurrent_t, W, before)
+        np.multiply(carry, after, kept)
+        np.add(before, kept, before)
+        if given_t is not None:
+            np.add(before, given_t, before)
 
 
 def _parts(a: Float[Array, "steps batch fourfold"]) -> list[Float[Array, "steps batch n"]]:
