@@ -58,12 +58,16 @@ class Activation:
             self.write_both(z, value, slope)
         return value, slope
 
-    def write(self, z: Float[Array, "*shape"], out: Float[Array, "*shape"]) -> None:
-        """Write the function's values; where numbers overflow on the way the caller silences it."""
-        if self.kernel is None:
-            out[...] = self.function(z)
-        else:
-            self.kernel.value(z, out)
+    @property
+    def writer(self) -> Callable[[Array, Array], object]:
+        """Writes the function's values of the first array into the second.
+
+        Where numbers overflow on the way the caller silences it.
+        """
+        return self._copy if self.kernel is None else self.kernel.value
+
+    def _copy(self, z: Float[Array, "*shape"], out: Float[Array, "*shape"]) -> None:
+        out[...] = self.function(z)
 
     def write_slope(
         self,

@@ -108,12 +108,12 @@ def after_unroll(
     product = np.empty((len(start), len(W_h)), dtype=start.dtype)
     by_gates, by_candidate = product[:, : 2 * n], product[:, 2 * n :]
     gates, candidate = np.empty((2, *start.shape), start.dtype), np.empty_like(start)
-    (r, z), sigma, phi = gates, functions.gate.write, functions.candidate.write
+    (r, z), sigma, phi = gates, functions.gate.writer, functions.candidate.writer
     by_gate = drive.reshape(*drive.shape[:2], 4, n).transpose(0, 2, 1, 3)
     a_gates, a_n, q = drive[:, :, : 2 * n], by_gate[:, 2], by_gate[:, 3]
     steps = zip(a_gates, by_gate[:, :2], a_n, q, states, states[1:], strict=False)
     for a_rz, a_rz_by_gate, a, q_t, h, following in steps:
-        np.dot(h, W, product)
+        h.dot(W, product)
         np.add(a_rz, by_gates, a_rz)
         np.add(q_t, by_candidate, q_t)
         sigma(a_rz_by_gate, gates)
@@ -230,7 +230,7 @@ def _pull(
     )  # fmt: skip
     for alpha_t, carry, by_part_t, recurrent_t, after, before, given_t in steps:
         np.multiply(alpha_t, after, by_part_t)
-        np.dot(recurrent_t, W, before)
+        recurrent_t.dot(W, before)
         np.multiply(carry, after, kept)
         np.add(before, kept, before)
         if given_t is not None:

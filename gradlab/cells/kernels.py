@@ -36,7 +36,7 @@ ONE, TWO, MINUS_TWO = (
 class Kernel:
     """Forms of one activation in place. Overflow to infinity on the way is meant, and harmless."""
 
-    value: Callable[[Array, Array], None]  # z, out; out may be z
+    value: Callable[[Array, Array], object]  # z, out; out may be z
     slope: Callable[[Array, Array, Array], None]  # z, out, scratch; neither may be z
     both: Callable[[Array, Array, Array], None]  # z, value, slope; neither may be z
 
@@ -71,10 +71,6 @@ def _sigmoid_slope(
     _sigmoid_both(z, scratch, slope)
 
 
-def _tanh(z: Float[Array, "*shape"], out: Float[Array, "*shape"]) -> None:
-    np.tanh(z, out)
-
-
 def _tanh_slope(
     z: Float[Array, "*shape"], slope: Float[Array, "*shape"], scratch: Float[Array, "*shape"]
 ) -> None:
@@ -102,4 +98,4 @@ def _largest(x: Array) -> float:
 
 
 SIGMOID = Kernel(value=_sigmoid, slope=_sigmoid_slope, both=_sigmoid_both)
-TANH = Kernel(value=_tanh, slope=_tanh_slope, both=_tanh_both)
+TANH = Kernel(value=np.tanh, slope=_tanh_slope, both=_tanh_both)

@@ -85,7 +85,7 @@ class _Sweep:
         shape = (block.stop - block.start, batch, n)
         self.room, self.scratch = LSTMFactors.empty(shape, z.dtype), np.empty((3, *shape), z.dtype)
         # Totals of h and c, side by side in the adjoints: on their own they are faster to read.
-        last = upstream[steps - 1]
+        last = upstream[steps - 1].astype(z.dtype)
         dh, dc = last[:, : self.hidden].copy(), last[:, self.hidden :].copy()
         self.totals = dh, dc, np.empty_like(dc)
 
@@ -104,14 +104,15 @@ class _Sweep:
         """From each step's new state to its pre-activations and its old state."""
         W, W_hr, (dh, dc, dc_next) = self.W, self.weights.get("W_hr"), self.totals
         dm = dh if W_hr is None else np.empty_like(dc)
-        for alpha, alpha_o, F, S, da_t, da_c, da_o, given, (before_h, before_c) in self._steps(steps, own, da):
+        each = self._steps(steps, own, da)
+        for alpha, alpha_o, F, S, da_t, da_c, da_o, given, before_h, before_c in each:
             if W_hr is not None:
-                np.dot(dh, W_hr, dm)
+                dh.dot(W_hr, dm)
             np.multiply(S, dm, dc_next)
             np.add(dc_next, dc, dc_next)
             np.multiply(alpha, dc_next, da_c)
             np.multiply(alpha_o, dm, da_o)
-            np.dot(da_t, W, dh)
+            da_t.dot(W, dh)
             np.multiply(F, dc_next, dc)
             if given is not None:
                 np.add(dh, given[:, : self.hidden], dh)
@@ -126,7 +127,7 @@ class _Sweep:
         return zip(
             alpha[:, :3], alpha[:, 3], own.F[::-1], own.S[::-1],
             da[::-1], by_gate[:, :3], by_gate[:, 3], self.entering[steps][::-1],
-            zip(before[:, :, : self.hidden], before[:, :, self.hidden :], strict=True),
+            before[:, :, : self.hidden], before[:, :, self.hidden :],
             strict=True,
         )  # fmt: skip
 

@@ -38,7 +38,7 @@ def lstm_unroll(
     advance = _cell(functions, gates, whole)
     steps = zip(drive, by_gate, outputs, outputs[1:], cells, strict=False)
     for a, a_by_gate, h, h_next, c_next in steps:
-        np.dot(h, W, product)
+        h.dot(W, product)
         np.add(a, product, a)
         advance(a_by_gate, c)
         c_next[...] = c
@@ -57,7 +57,7 @@ def _cell(
     It leaves ψ(c') in place of g, whose product with o is the output. All four gates go through one
     activation if `whole`, that of g in vain.
     """
-    sigma, phi, psi = functions.gate.write, functions.candidate.write, functions.squash.write
+    sigma, phi, psi = functions.gate.writer, functions.candidate.writer, functions.squash.writer
     coupled, peepholes = functions.coupled, functions.peepholes
     i, f, g, o = gates
     first = gates if whole else gates[:2]

@@ -29,7 +29,7 @@ def entering(upstream: Float[Array, "time batch n"]) -> list[Array | None]:
 
     To add zeros would take as long as to add anything else.
     """
-    busy = upstream.any(axis=(1, 2)).tolist()
+    busy: list[bool] = np.any(upstream, axis=(1, 2)).tolist()
     return [None, *(own if some else None for own, some in zip(upstream, busy, strict=True))]
 
 

@@ -183,13 +183,13 @@ class VanillaCell:
         self, drive: Float[Array, "time batch n"], start: Float[Array, "batch n"]
     ) -> tuple[Float[Array, "time batch n"], Float[Array, "times batch n"]]:
         """Pre-activations of all steps, in place of the drive, and states for t = 0..T."""
-        W, phi = multiplicand(self.W_hh.T, len(start)), self.phi
+        W, write = multiplicand(self.W_hh.T, len(start)), self.phi.writer
         states = np.empty((len(drive) + 1, *start.shape), dtype=start.dtype)
         states[0], product = start, np.empty(start.shape, dtype=start.dtype)
         for z, h, following in zip(drive, states, states[1:], strict=False):
-            np.dot(h, W, out=product)
-            np.add(z, product, out=z)
-            phi.write(z, following)
+            h.dot(W, product)
+            np.add(z, product, z)
+            write(z, following)
         return drive, states
 
     def step(

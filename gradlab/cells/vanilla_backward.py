@@ -75,7 +75,7 @@ def _sweep(
         each = zip(delta[::-1], adjoints[part][::-1], given[part][::-1], strict=True)
         for own, before, own_given in each:
             np.multiply(own, after, own)
-            np.dot(own, W, before)
+            own.dot(W, before)
             if own_given is not None:
                 np.add(before, own_given, before)
             after = before

@@ -9,6 +9,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.cells.kernels import multiplicand
+from gradlab.cells.stretches import ROWS, entering, stretches
 
 CELLS: list[Any] = [gl.VanillaCell, gl.LSTMCell, gl.GRUCell, gl.MinimalGatedCell]
 
@@ -75,3 +76,32 @@ def test_runs_longer_than_a_block_have_the_gradient_of_two_runs_joined(cell: Any
     for name, gradient in layer.backward(whole, upstream).gradients.items():
         joined = early.gradients[name] + late.gradients[name]
         np.testing.assert_allclose(gradient, joined, atol=1e-10 * np.abs(joined).max())
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_upstream_in_double_precision_enters_a_pass_in_single_precision(cell: Any) -> None:
+    rng = np.random.default_rng(3)
+    layer = cell.initialize(input_size=2, hidden_size=5, rng=rng, dtype="float32")
+    run = gl.rollout(layer, rng.standard_normal((6, 3, 2)))
+    upstream = rng.standard_normal((6, 3, layer.state_size))
+    upstream[2:4] = 0.0
+    found, narrow = layer.backward(run, upstream), layer.backward(run, upstream.astype("float32"))
+    for name, gradient in narrow.gradients.items():
+        assert found.gradients[name].dtype == np.float32
+        np.testing.assert_allclose(found.gradients[name], gradient, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("length", [0, 1, 3, 7, 8, 100])
+def test_stretches_hold_every_step_once_and_the_last_first(length: int) -> None:
+    steps = [list(range(part.start, part.stop)) for part in stretches(7, length)]
+    assert [step for part in reversed(steps) for step in part] == list(range(7))
+    assert max(map(len, steps)) == min(max(length, 1), 7) == len(steps[0])
+    assert ROWS // 2000 == 0  # a batch larger than a stretch: one step at a time
+
+
+def test_only_what_is_not_zero_enters_the_adjoints() -> None:
+    upstream = np.zeros((4, 2, 3))
+    upstream[1, 0, 2], upstream[3, 1, 0] = -1e-300, np.nan
+    given = entering(upstream)
+    assert [own is None for own in given] == [True, True, False, True, False]
+    assert np.shares_memory(given[2], upstream[1])
