@@ -123,7 +123,7 @@ def test_slopes_written_in_place_vanish_where_the_exponential_overflows(
     slope, scratch = np.empty_like(z), np.empty_like(z)
     with np.errstate(over="ignore"):
         phi.write_slope(z, slope, scratch)
-    tiny, rtol = np.finfo(dtype).tiny, 1e-14 if dtype == "float64" else 1e-5
+    tiny, rtol = float(np.finfo(dtype).tiny), 1e-14 if dtype == "float64" else 1e-5
     np.testing.assert_allclose(slope, phi.derivative(z.astype(float)), rtol=rtol, atol=2.0 * tiny)
 
 
