@@ -123,11 +123,14 @@ def driven(
     inputs: Float[Array, "*steps features"],
     W_x: Float[Array, "rows features"],
     bias: Float[Array, " rows"],
+    out: Float[Array, "flat rows"] | None = None,
 ) -> Float[Array, "*steps rows"]:
-    """W_x x + bias for all steps, in one product."""
-    flat = inputs.reshape(-1, inputs.shape[-1]) @ W_x.T
-    flat += bias
-    return np.asarray(flat.reshape(*inputs.shape[:-1], len(W_x)))
+    """W_x x + bias for all steps, in one product: the bias is the weight of an input of 1."""
+    flat = inputs.reshape(-1, inputs.shape[-1])
+    with_one = np.concatenate([flat, np.ones((len(flat), 1), dtype=flat.dtype)], axis=1)
+    weights = np.concatenate([W_x, bias[:, None]], axis=1)
+    product = np.matmul(with_one, weights.T, out=out)
+    return np.asarray(product.reshape(*inputs.shape[:-1], len(W_x)))
 
 
 def random_weights(

@@ -196,7 +196,7 @@ class GRUCell(GatedLayer):
             return driven(inputs, self.W_x, b_x + b_h)
         drive = np.empty((*inputs.shape[:-1], 4 * n), dtype=np.result_type(inputs, self.W_x))
         inner = b_x + np.concatenate([b_h[: 2 * n], np.zeros_like(b_h[2 * n :])])
-        drive[..., : 3 * n] = driven(inputs, self.W_x, inner)
+        driven(inputs, self.W_x, inner, out=drive.reshape(-1, 4 * n)[:, : 3 * n])
         drive[..., 3 * n :] = b_h[2 * n :]
         return drive
 

@@ -13,6 +13,7 @@ from gradlab.arrays import Array, close, read_only, require_finite
 from gradlab.cells.activations import clipped
 from gradlab.cells.base import Linearization, LinearStep, Nonlinearity
 from gradlab.cells.elementwise import Activation
+from gradlab.cells.gates import driven
 from gradlab.cells.initializers import input_weights, recurrent_weights
 from gradlab.cells.kernels import multiplicand
 from gradlab.cells.vanilla_backward import backward_pass
@@ -167,9 +168,7 @@ class VanillaCell:
 
     def drive(self, inputs: Float[Array, "*steps features"]) -> Float[Array, "*steps n"]:
         """W_xh x_t + b_h, for all steps in one product."""
-        flat = inputs.reshape(-1, self.input_size) @ self.W_xh.T
-        flat += np.asarray(self.b_h)
-        return np.asarray(flat.reshape(*inputs.shape[:-1], self.hidden_size))
+        return driven(inputs, self.W_xh, np.asarray(self.b_h))
 
     def advance(
         self, drive: Float[Array, "batch n"], state: Float[Array, "batch n"]

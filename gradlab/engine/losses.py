@@ -162,7 +162,7 @@ def loss_terms(
         weight = 1.0 / _divisor(readout.average, chosen)
         errors = errors * weight
         gradients = {"W_hy": errors.T @ h, "b_y": errors.sum(axis=0)}
-        upstream = np.zeros_like(hidden)
+        upstream = np.zeros(hidden.shape, hidden.dtype)
         upstream[chosen] = errors @ readout.W_hy
     table = np.zeros(chosen.shape)
     table[chosen] = values * weight

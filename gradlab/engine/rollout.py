@@ -52,7 +52,7 @@ def rollout(
     inputs = _checked_inputs(cell, inputs)
     lengths = _checked_lengths(inputs, lengths)
     valid = np.arange(len(inputs))[:, None] < lengths
-    x = np.where(valid[:, :, None], inputs, 0).astype(dtype)
+    x = (inputs if valid.all() else np.where(valid[:, :, None], inputs, 0)).astype(dtype)
     require_finite("inputs", x)
     h = _initial(cell, initial_state, inputs.shape[1]).astype(dtype)
     states, z = _run(cell, x, h, valid)
@@ -147,14 +147,17 @@ def _run_stack(
 def _run(cell: Cell, x: Array, h: Array, valid: Bool[Array, "time batch"]) -> tuple[Array, Array]:
     with np.errstate(over="ignore", invalid="ignore"):
         z, states = cell.unroll(cell.drive(x), h)
-    # What padding was led to is no data, whatever its size.
-    z[~valid] = 0.0
-    states[1:][~valid] = 0.0
-    _require_in_range(states)
+        if not valid.all():
+            # What padding was led to is no data, whatever its size.
+            z[~valid] = 0.0
+            states[1:][~valid] = 0.0
+        if not np.isfinite(states.sum()):
+            _require_in_range(states)
     return states, z
 
 
 def _require_in_range(states: Array) -> None:
+    """Refuse states that are not finite; a sum of finite ones may be infinite too."""
     lost = np.asarray(~np.isfinite(states).all(axis=2))
     if lost.any():
         t = int(np.argmax(lost.any(axis=1)))
