@@ -203,7 +203,8 @@ def state_upstream(cell: Cell, upstream: Float[Array, "time batch hidden"]) -> A
     if np.array_equal(places, np.arange(cell.state_size)):
         return upstream
     whole = np.zeros((*upstream.shape[:2], cell.state_size), dtype=upstream.dtype)
-    whole[:, :, places[0] : places[-1] + 1] = upstream
+    for t in np.flatnonzero(upstream.any(axis=(1, 2))):  # pages of zeros alone are never touched
+        whole[t, :, places[0] : places[-1] + 1] = upstream[t]
     return whole
 
 
