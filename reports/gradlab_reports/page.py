@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradlab as gl
-from gradlab_reports import certificates, comparison, tables, theory, views
+from gradlab_reports import certificates, comparison, exponents, tables, theory, views
 from gradlab_reports.comparison import ComparisonPage
 from gradlab_reports.drawing import Drawing
 from gradlab_reports.html import render
@@ -171,6 +171,7 @@ def _tables(entry: Mapping[str, Any], data: RunTables) -> list[tables.Table]:
         tables.gradient_table(entry.get("gradient") or {}),
         tables.gates_table(entry),
         tables.spectrum_table(entry),
+        exponents.lyapunov_table(entry.get("lyapunov") or {}),
         theory.mean_field_table(entry.get("mean_field") or {}),
         certificates.certificates_table(entry),
         tables.saturation_table(entry.get("saturation") or {}),
