@@ -31,6 +31,7 @@ from gradlab.records.gated_field import GatedField
 GATED = ("lstm", "gru")
 ROUNDS = 500
 SETTLED = 1e-12
+LARGEST_BIAS = 500.0  # beyond, what a gate loses leaves the range of floating point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,15 @@ class Site:
     def gate(self, q: float, power: int, shift: float = 0.0) -> float:
         """E σ(z + shift)^power over pre-activations of variance q."""
         return gaussian_mean(lambda z: np.exp(-power * np.logaddexp(0.0, -(z + shift))), q)
+
+    def lost(self, q: float) -> float:
+        """1 - E f², of full relative accuracy however near f is to 1."""
+
+        def share(z: Array) -> Array:
+            kept = np.exp(_log_gate(z + self.bias))
+            return np.asarray(np.exp(_log_gate(-z - self.bias)) * (1.0 + kept))
+
+        return gaussian_mean(share, q)
 
     def square(self, q: float) -> float:
         """E φ²."""
@@ -97,6 +107,10 @@ def gated_field(
     for name, value in (("forget_bias", forget_bias), ("gain", gain), ("input_std", input_std)):
         if not math.isfinite(value):
             raise SettingError(f"{name} is {value}: expected a finite number")
+    if abs(forget_bias) > LARGEST_BIAS:
+        raise SettingError(
+            f"forget_bias is {forget_bias}: expected -{LARGEST_BIAS:g} to {LARGEST_BIAS:g}"
+        )
     site = Site(phi=phi, bias=forget_bias, input_variance=input_std**2)
     q, feedback, reading = (_lstm if cell == "lstm" else _gru)(site, gain)
     logs = gaussian_mean(lambda z: _log_gate(z + forget_bias), q)
@@ -119,8 +133,7 @@ def _lstm(site: Site, gain: float) -> tuple[float, float, float]:
     """Variance of the pre-activations, the feedback at unit gain, and how h follows c."""
 
     def cell_variance(q: float) -> float:
-        kept = site.gate(q, 2, site.bias)
-        return site.gate(q, 2) * site.square(q) / (1.0 - kept)
+        return site.gate(q, 2) * site.square(q) / site.lost(q)
 
     def following(q: float) -> float:
         output = site.gate(q, 2) * site.square(cell_variance(q))
@@ -139,8 +152,7 @@ def _gru(site: Site, gain: float) -> tuple[float, float, float]:
 
     def following(q: float) -> float:
         replaced = site.gate(q, 2, -site.bias)
-        kept = site.gate(q, 2, site.bias)
-        state = replaced * site.square(candidate_variance(q)) / (1.0 - kept)
+        state = replaced * site.square(candidate_variance(q)) / site.lost(q)
         return site.input_variance + gain**2 * state
 
     q = _settled(following, site.input_variance)

@@ -45,8 +45,8 @@ def test_long_products_grow_like_lambda_1_with_a_root_before_it() -> None:
 
 @pytest.mark.parametrize("ensemble", ["gaussian", "orthogonal"])
 def test_drawn_products_have_the_predicted_norm(ensemble: str) -> None:
-    """N = 400, up to 10 steps: within 4 % and 3 % a step."""
-    n, gain, sigma = 400, 1.3, 0.5
+    """N = 256, up to 10 steps: within 4 % and 3 % a step."""
+    n, gain, sigma = 256, 1.3, 0.5
     rng = np.random.default_rng(2)
     W = gain * rng.standard_normal((n, n)) / math.sqrt(n)
     if ensemble == "orthogonal":
@@ -109,6 +109,29 @@ def test_without_recurrence_and_input_the_bias_is_that_of_the_carousel(cell: str
 def test_carry_has_the_half_lives_of_the_tables(bias: float, half_life: float) -> None:
     theory = gl.gated_field("lstm", forget_bias=bias, gain=0.0)
     assert -math.log(2.0) / theory.rate == pytest.approx(half_life, rel=1e-4)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("bias", [-500.0, -30.0, 30.0, 500.0])
+@pytest.mark.parametrize("gain", [0.0, 5.0])
+def test_gates_that_are_shut_or_open_for_good_have_a_theory(
+    cell: str, bias: float, gain: float
+) -> None:
+    theory = gl.gated_field(cell, forget_bias=bias, gain=gain, input_std=1.0)
+    assert 0.0 <= theory.carry <= 1.0
+    assert 0.0 <= theory.feedback < gain + 1e-12
+    assert math.isfinite(theory.q)
+    if bias == 500.0:
+        assert theory.carry == 1.0
+        assert theory.feedback < 1e-6  # a state that fills up does not feed back
+
+
+def test_a_state_that_never_forgets_has_the_variance_of_a_long_sum() -> None:
+    """c of an LSTM at g = 0: E i² E φ²/(1 - E f²), here with 1 - f² of 2e-13."""
+    theory = gl.gated_field("lstm", forget_bias=30.0, gain=0.0, input_std=1.0)
+    half = gl.gated_field("lstm", forget_bias=30.0 + math.log(4.0), gain=0.0, input_std=1.0)
+    # Four times the variance: half the mean slope of φ at c, and of the reading.
+    assert half.reading == pytest.approx(0.5 * theory.reading, rel=1e-6)
 
 
 def test_feedback_lengthens_the_memory_and_the_spread_shortens_it() -> None:
@@ -230,5 +253,7 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         gl.design(10, networks=0)
     with pytest.raises(gl.SettingError, match="expected a bounded one"):
         gl.design(10, cell="gru", activation="relu")
+    with pytest.raises(gl.SettingError, match=r"forget_bias is 600\.0: expected -500 to 500"):
+        gl.gated_field("gru", forget_bias=600.0)
     with pytest.raises(gl.SettingError, match="gain is nan"):
         gl.gated_field("gru", forget_bias=1.0, gain=math.nan)
