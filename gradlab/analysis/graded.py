@@ -25,9 +25,9 @@ CLEAR = float(np.log(1e3))
 class GradedProducts:
     """P_{t,k} of several sequences, extended by earlier steps.
 
-    Rows whose accumulated estimate n · eps · |B|/|R_ii| of the relative error passes 1e-6 are
-    unresolved, where B is a step's Jacobian with rows of unit length and R the triangle of its
-    step. Exact rank losses stay exact.
+    Rows whose accumulated estimate of the relative error passes 1e-6 are unresolved. A step adds
+    n · eps · |B| times the largest row from there down, over the length of the new row, where B is
+    its Jacobian with rows of unit length. Exact rank losses stay exact.
     """
 
     def __init__(self, batch: int, n: int) -> None:
@@ -46,10 +46,8 @@ class GradedProducts:
         self._sort(B, lengths)
         Q, R = _by_size(lengths[:, :, None] * self.Q)
         self.Q, R_B = _by_size(B.transpose(0, 2, 1) @ Q)
-        pivots = np.abs(np.diagonal(R_B, axis1=1, axis2=2))
-        size = B.shape[-1] * EPSILON * np.linalg.norm(B, axis=(1, 2))
-        self.error = self.error + size[:, None] / np.maximum(pivots, np.finfo(float).tiny)
-        self._multiply(R_B @ R)
+        rounding = log(B.shape[-1] * EPSILON * np.linalg.norm(B, axis=(1, 2)))
+        self._multiply(R_B @ R, self._log_noise(R) + rounding[:, None])
         self.log_rows = self.log_rows + longest[:, None]
 
     def log_singular_values(
@@ -61,8 +59,7 @@ class GradedProducts:
         which is -inf where there is none.
         """
         values = log_lengths_of_orthogonalized(self.rows, self.log_rows)
-        # The error of a row that is exactly zero is none.
-        doubtful = (self.error > RESOLUTION) & ~np.isneginf(self.log_rows)
+        doubtful = self.error > RESOLUTION
         heights = np.where(doubtful, self.log_rows + np.log1p(self.error), -np.inf)
         ceiling = heights.max(axis=1) + CLEAR
         hidden = np.asarray(np.isfinite(ceiling))[:, None] & (values < ceiling[:, None])
@@ -78,7 +75,12 @@ class GradedProducts:
         self.log_rows = np.take_along_axis(self.log_rows, order, axis=1)
         self.error = np.take_along_axis(self.error, order, axis=1)
 
-    def _multiply(self, R: Float[Array, "batch n n"]) -> None:
+    def _log_noise(self, R: Float[Array, "batch n n"]) -> Float[Array, "batch n"]:
+        """ln of the largest row from each one down, of R diag(e^s) U: what noise is made of."""
+        heights = (log(np.abs(R)) + self.log_rows[:, None, :]).max(axis=2)
+        return np.maximum.accumulate(heights[:, ::-1], axis=1)[:, ::-1]
+
+    def _multiply(self, R: Float[Array, "batch n n"], log_noise: Float[Array, "batch n"]) -> None:
         """Multiply diag(e^s) U by a triangle from the left, row by row on its own scale."""
         heights = log(np.abs(R)) + self.log_rows[:, None, :]
         highest = heights.max(axis=2)
@@ -86,6 +88,10 @@ class GradedProducts:
         weights = np.sign(R) * np.exp(heights - base[:, :, None])
         self.rows, lengths = _normalized(weights @ self.rows)
         self.log_rows = base + log(lengths)
+        told = lengths > 0.0
+        inherited = np.vecmat(self.error, np.abs(weights).transpose(0, 2, 1))
+        added = np.exp(np.minimum(log_noise - np.where(told, self.log_rows, 0.0), 700.0))
+        self.error = np.where(told, inherited / np.where(told, lengths, 1.0) + added, 0.0)
 
 
 def log_lengths_of_orthogonalized(

@@ -1,6 +1,7 @@
-r"""Products and powers of small matrices without negative entries, as logarithms.
+r"""Products and powers of small matrices without negative entries, entry by entry as logarithms.
 
-Nothing cancels where no entry is negative: their products keep all digits at any length.
+Nothing cancels where no entry is negative, and a logarithm of its own for every entry keeps small
+ones that rescaling a matrix would lose: a bound must not lose them.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gradlab.arrays import Array
-from gradlab.linalg import log, rescale, spectral_radius
+from gradlab.linalg import log, spectral_radius
 
-LOG_2 = float(np.log(2.0))
 # Entries this far below the largest are raised to it, where a zero would leave no Perron vectors.
 FLOOR = 1e-12
 
@@ -24,19 +24,14 @@ def log_norms_of_products(
     Entry l - 1 of an end time belongs to lag l; those of lags beyond t are nan. The products of
     all end times are carried together.
     """
-    finite = np.asarray(np.isfinite(matrices).all(axis=(2, 3)))
-    scaled, shifts = rescale(np.where(finite[:, :, None, None], matrices, 0.0))
+    logs = log(matrices)
     steps, batch, m, _ = matrices.shape
-    product = np.broadcast_to(np.eye(m), (len(ends), batch, m, m)).copy()
-    log_scale, lost = np.zeros((len(ends), batch)), np.zeros((len(ends), batch), dtype=bool)
+    product = np.broadcast_to(log(np.eye(m)), (len(ends), batch, m, m)).copy()
     table = np.full((len(ends), steps, batch), np.nan)
     for k in range(int(ends.max()) - 1, -1, -1):
         going = np.flatnonzero(ends > k)
-        product[going], more = rescale(product[going] @ scaled[k])
-        log_scale[going] += (more + shifts[k]) * LOG_2
-        lost[going] |= ~finite[k]
-        logs = log(_norms(product[going])) + log_scale[going]
-        table[going, ends[going] - k - 1] = np.where(lost[going], np.inf, logs)
+        product[going] = _log_product(product[going], logs[k])
+        table[going, ends[going] - k - 1] = _log_norms(product[going])
     return table
 
 
@@ -56,24 +51,17 @@ def log_norms_of_maxima(
 def log_norms_of_powers(
     matrices: Float[Array, "count m m"], exponents: Int[Array, " count"]
 ) -> Float[Array, " count"]:
-    """ln of the spectral norm of every matrix to its own power; nats.
+    """ln of the spectral norm of every matrix to its own power, at least 1; nats.
 
     By repeated squaring: the cost grows with the logarithm of the largest exponent.
     """
-    finite = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
-    base, scale = rescale(np.where(finite[:, None, None], matrices, 0.0))
-    power = np.broadcast_to(np.eye(matrices.shape[-1]), matrices.shape)
-    log_scale, log_base = np.zeros(len(base)), scale * LOG_2
-    rest = exponents
+    base, rest = log(matrices), exponents
+    power = np.broadcast_to(log(np.eye(matrices.shape[-1])), matrices.shape)
     while rest.any():
         odd = (rest & 1).astype(bool)
-        product, shift = rescale(power @ base)
-        power = np.where(odd[:, None, None], product, power)
-        log_scale = log_scale + np.where(odd, log_base + shift * LOG_2, 0.0)
-        base, shift = rescale(base @ base)
-        log_base = 2.0 * log_base + shift * LOG_2
-        rest = rest >> 1
-    return np.where(finite, log(_norms(power)) + log_scale, np.inf)
+        power = np.where(odd[:, None, None], _log_product(power, base), power)
+        base, rest = _log_product(base, base), rest >> 1
+    return _log_norms(power)
 
 
 def growth(matrix: Float[Array, "m m"]) -> tuple[float, float]:
@@ -114,3 +102,24 @@ def _perron(matrix: Float[Array, "m m"]) -> Float[Array, " m"]:
 
 def _norms(stack: Float[Array, "*count m m"]) -> Float[Array, "*count"]:
     return np.asarray(np.linalg.svd(stack, compute_uv=False)[..., 0])
+
+
+def _log_product(
+    A: Float[Array, "*count m m"], B: Float[Array, "*some m m"]
+) -> Float[Array, "*count m m"]:
+    """ln of the entries of a product, from those of its factors; inf bounds nothing."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        terms = A[..., :, :, None] + B[..., None, :, :]
+        terms = np.where(np.isnan(terms), np.inf, terms)  # 0 times inf
+        highest = terms.max(axis=-2)
+        base = np.where(np.isfinite(highest), highest, 0.0)
+        sums = np.exp(terms - base[..., None, :]).sum(axis=-2)
+    return np.asarray(base + log(sums))
+
+
+def _log_norms(logs: Float[Array, "*count m m"]) -> Float[Array, "*count"]:
+    highest = logs.max(axis=(-2, -1))
+    finite = np.isfinite(highest)
+    base = np.where(finite, highest, 0.0)
+    relative = np.exp(np.where(finite[..., None, None], logs - base[..., None, None], -np.inf))
+    return np.where(finite, base + log(_norms(relative)), highest)

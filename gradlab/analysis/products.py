@@ -18,6 +18,8 @@ LOG_2 = float(np.log(2.0))
 EPSILON = float(np.finfo(np.float64).eps)
 # Estimated relative error of the inverses' product above which a value is called unresolved.
 RESOLUTION = 1e-6
+# Entries of an inverse whose matrix is as good as singular: no digit of it is told.
+BEYOND = 1e100
 # An exponent below all others, and a shift that makes any column vanish beside the largest.
 LEAST, LEAST_SHIFT = -(2**62), -2000
 # Norms taken at a time: enough to make the calls cheap, few enough to stay in the cache.
@@ -158,12 +160,17 @@ def _renewed(array: Array, kept: Bool[Array, " ends"], begin: bool) -> Array:
 def _inverses(
     B: Float[Array, "batch n n"],
 ) -> tuple[Float[Array, "batch n n"], Bool[Array, " batch"]]:
-    """Inverses, and which matrices have none: theirs is the identity."""
+    """Inverses, and which matrices have none within reach: theirs is the identity."""
+    eye = np.eye(B.shape[-1])
     try:
-        return np.linalg.inv(B), np.zeros(len(B), dtype=bool)
+        inverse, singular = np.linalg.inv(B), np.zeros(len(B), dtype=bool)
     except np.linalg.LinAlgError:
-        singular = np.linalg.slogdet(B)[0] == 0.0
-        return np.linalg.inv(np.where(singular[:, None, None], np.eye(B.shape[-1]), B)), singular
+        with np.errstate(divide="ignore"):  # a determinant below float64
+            sign, log_det = np.linalg.slogdet(B)
+        singular = (sign == 0.0) | np.isneginf(log_det)
+        inverse = np.linalg.inv(np.where(singular[:, None, None], eye, B))
+    singular = singular | ~(np.abs(inverse).max(axis=(1, 2)) < BEYOND)
+    return np.where(singular[:, None, None], eye, inverse), singular
 
 
 def _unit_columns(

@@ -128,7 +128,9 @@ def gate_majorants(factors: LSTMFactors, norms: LSTMNorms) -> Float[Array, "time
     """
     alpha_i, alpha_f, alpha_g, alpha_o = np.abs(factors.alpha).max(axis=-1)
     apart = alpha_i * norms.i + alpha_f * norms.f + alpha_g * norms.g
-    together = np.linalg.norm(factors.alpha[:3], axis=0).max(axis=-1) * norms.writing
+    # Squares of tiny factors would be lost: hypot does not form them.
+    sizes = np.hypot(np.hypot(factors.alpha[0], factors.alpha[1]), factors.alpha[2])
+    together = sizes.max(axis=-1) * norms.writing
     return _assembled(
         p=alpha_o * norms.o,
         s=np.abs(factors.S).max(axis=-1),
@@ -184,9 +186,11 @@ def _assembled(
     f: Float[Array, "*lead"],
     projection: float,
 ) -> Float[Array, "*lead 2 2"]:
-    """[[r (p + s a), r s f], [a, f]]."""
-    above = [projection * (p + s * a), projection * s * f]
-    return np.stack([np.stack(above, axis=-1), np.stack([a, f], axis=-1)], axis=-2)
+    """[[r (p + s a), r s f], [a, f]]; inf beyond float64."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        above = [projection * (p + s * a), projection * s * f]
+    whole = np.stack([np.stack(above, axis=-1), np.stack([a, f], axis=-1)], axis=-2)
+    return np.where(np.isnan(whole), np.inf, whole)
 
 
 def _peephole_sizes(functions: LSTMFunctions) -> tuple[float, float, float]:

@@ -95,15 +95,17 @@ def candidate_rows_after(
         H.
     """
     rows = _row_sums(U_n)
-    return _over_gate(rows, (_lifted(reach) * rows + np.abs(b_n)) * _row_sums(U_r))
+    with np.errstate(over="ignore"):
+        return _over_gate(rows, (_lifted(reach) * rows + np.abs(b_n)) * _row_sums(U_r))
 
 
 def candidate_rows_before(
     U_r: Float[Array, "n n"], U_n: Float[Array, "n n"], reach: Reach
 ) -> Float[Array, "*lead n"]:
     """Row sums of U_n (diag(r) + diag(h r (1 - r)) U_r), over all r and all h within H."""
-    read = _over_gate(np.ones(len(U_r)), _lifted(reach) * _row_sums(U_r))
-    return np.asarray(read @ np.abs(U_n).T)
+    with np.errstate(over="ignore"):
+        read = _over_gate(np.ones(len(U_r)), _lifted(reach) * _row_sums(U_r))
+        return np.asarray(read @ np.abs(U_n).T)
 
 
 def row_bounds(
@@ -126,27 +128,31 @@ def row_bounds(
         H, at least the supremum of |φ|.
     """
     u = _row_sums(U_z)
-    if not candidate.name.startswith("tanh"):
-        return np.asarray(
-            u * (_lifted(reach) + candidate.sup_value) + candidate.sup_derivative * beta
-        )
-    # The largest of u x + beta (1 - x²) over x = |n| in [0, 1].
-    inside = u <= 2.0 * beta
-    vertex = u * (u / (4.0 * np.where(inside & (beta > 0.0), beta, 1.0)))
-    return np.asarray(u * _lifted(reach) + np.where(inside, beta + vertex, u))
+    with np.errstate(over="ignore"):  # a bound beyond float64 is inf
+        if not candidate.name.startswith("tanh"):
+            reached = _lifted(reach) + candidate.sup_value
+            return np.asarray(u * reached + candidate.sup_derivative * beta)
+        # The largest of u x + beta (1 - x²) over x = |n| in [0, 1].
+        inside = u <= 2.0 * beta
+        vertex = u * (u / (4.0 * np.where(inside & (beta > 0.0), beta, 1.0)))
+        return np.asarray(u * _lifted(reach) + np.where(inside, beta + vertex, u))
 
 
 def mixed_rows(
     kept: Float[Array, "time batch n"], psi: Float[Array, "batch n"]
 ) -> Float[Array, "time batch"]:
     """Largest k + (1 - k) ψ over the units: the bound on a step's Jacobian in the ∞-norm."""
-    return np.asarray((kept + (1.0 - kept) * psi).max(axis=-1))
+    with np.errstate(invalid="ignore"):
+        rows = kept + (1.0 - kept) * psi
+    return np.asarray(np.where(np.isfinite(psi), rows, np.inf).max(axis=-1))
 
 
 def _over_gate(a: Float[Array, " n"], m: Float[Array, "*lead n"]) -> Float[Array, "*lead n"]:
     """The largest of a r + m r (1 - r) over r in [0, 1]."""
     inside = m > a
-    return np.where(inside, (a + m) * ((a + m) / (4.0 * np.where(inside, m, 1.0))), a)
+    finite = np.where(inside & np.isfinite(m), m, 1.0)
+    peak = (a + finite) * ((a + finite) / (4.0 * finite))
+    return np.where(inside, np.where(np.isfinite(m), peak, np.inf), a)
 
 
 def _row_sums(U: Float[Array, "n n"]) -> Float[Array, " n"]:

@@ -222,3 +222,31 @@ def test_without_blocks_only_bounds_that_need_no_norm_of_every_step_remain() -> 
     cell = gl.LSTMCell.initialize(input_size=1, hidden_size=2, rng=rng)
     ladder = gl.bound_ladder(cell, gl.rollout(cell, np.ones((4, 1, 1))), block=None)
     assert list(ladder.rungs) == ["lstm_weights", "lstm_gates", "exact"]
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-300, 1e-200, 1e200])
+@pytest.mark.parametrize("kind", ["plain", "peepholes", "gru", "mgu"])
+def test_bounds_hold_for_weights_of_any_size(kind: str, scale: float) -> None:
+    """What overflows on the way bounds nothing, and says so by inf; nothing tiny is lost."""
+    rng = np.random.default_rng(7)
+    W_h = scale * rng.standard_normal((12, 3))
+    cell: Any = {
+        "plain": lambda: gl.LSTMCell(W_x=np.ones((12, 2)), W_h=W_h),
+        "peepholes": lambda: gl.LSTMCell(
+            W_x=np.ones((12, 2)), W_h=W_h, peepholes=scale * np.ones((3, 3))
+        ),
+        "gru": lambda: gl.GRUCell(W_x=np.ones((9, 2)), W_h=W_h[:9]),
+        "mgu": lambda: gl.MinimalGatedCell(
+            W_x=np.ones((6, 2)), W_h=W_h[:6] if scale < 1.0 else 1e90 * np.ones((6, 3))
+        ),
+    }[kind]()
+    run = gl.rollout(cell, rng.standard_normal((7, 3, 2)))
+    ladder = gl.bound_ladder(cell, run)
+    exact = ladder.rungs["exact"]
+    for rung in set(ladder.rungs) - {"exact", "radius", "determinant", "sigma_min"}:
+        assert (ladder.rungs[rung] >= exact - ROUNDING * (1.0 + np.abs(exact))).all(), rung
+    profile = gl.directions(cell, run)
+    largest, found = exact[np.isin(ladder.lag, profile.lag)], profile.log_singular_values[:, 0]
+    told = ~np.isnan(found)
+    np.testing.assert_allclose(found[told], largest[told], atol=1e-8)
+    assert (largest[~told] <= profile.log_ceiling[~told]).all()
