@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -230,7 +230,7 @@ def test_bounds_hold_for_weights_of_any_size(kind: str, scale: float) -> None:
     """What overflows on the way bounds nothing, and says so by inf; nothing tiny is lost."""
     rng = np.random.default_rng(7)
     W_h = scale * rng.standard_normal((12, 3))
-    cell: Any = {
+    makers: dict[str, Callable[[], Any]] = {
         "plain": lambda: gl.LSTMCell(W_x=np.ones((12, 2)), W_h=W_h),
         "peepholes": lambda: gl.LSTMCell(
             W_x=np.ones((12, 2)), W_h=W_h, peepholes=scale * np.ones((3, 3))
@@ -239,7 +239,8 @@ def test_bounds_hold_for_weights_of_any_size(kind: str, scale: float) -> None:
         "mgu": lambda: gl.MinimalGatedCell(
             W_x=np.ones((6, 2)), W_h=W_h[:6] if scale < 1.0 else 1e90 * np.ones((6, 3))
         ),
-    }[kind]()
+    }
+    cell = makers[kind]()
     run = gl.rollout(cell, rng.standard_normal((7, 3, 2)))
     ladder = gl.bound_ladder(cell, run)
     exact = ladder.rungs["exact"]
