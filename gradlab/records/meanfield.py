@@ -199,8 +199,11 @@ class MeanField:
             return np.full(len(lag), -np.inf)
         x = np.linspace(*LOGITS, FINE)
         first, following = self._height(x, 0), self._height(x, 1)
-        heights = first + lag[:, None] * (following - first)
-        return self._of_units(lag, 0.5 * _vertices(heights), hidden_size)
+        limit = np.empty(len(lag))
+        for start in range(0, len(lag), FINE):  # a square at a time, whatever the longest lag
+            some = slice(start, start + FINE)
+            limit[some] = 0.5 * _vertices(first + lag[some, None] * (following - first))
+        return self._of_units(lag, limit, hidden_size)
 
     def to_summary(self, hidden_size: int, steps: int) -> dict[str, Any]:
         """Keys of ``summary.json``, for a network of N units run for so many steps."""
