@@ -49,7 +49,7 @@ class Certificate:
             "rate": self.rate,
             "constant": self.constant,
             "status": self.status,
-            "holds_for": self.holds_for,
+            "holds_for": self.holds_for if self.found else None,
         }
 
 

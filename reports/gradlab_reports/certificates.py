@@ -55,7 +55,7 @@ def sentence(recurrence: Mapping[str, Any], *, searched: str = "") -> str:
 def _vanishes(name: str, found: Mapping[str, Any], recurrence: Mapping[str, Any]) -> str:
     rate, constant = upward(number(found["rate"])), upward(number(found["constant"]))
     words = (
-        f"vanishes for {found.get('holds_for', EVERY_INPUT)}: certified, r = {rate} "
+        f"vanishes for {_holds_for(found)}: certified, r = {rate} "
         f"({NAMES.get(name, name)}), K = {constant}"
     )
     sigma_max = number(recurrence.get("gamma_w"))
@@ -89,11 +89,13 @@ def _units(units: Sequence[int]) -> str:
 
 
 def _growth(name: str, found: Mapping[str, Any]) -> str:
-    holds = str(found.get("holds_for", EVERY_INPUT))
-    return (
-        f"certified for {holds}: growth by at most r = {upward(number(found['rate']))} a step "
-        f"({NAMES.get(name, name)})"
-    )
+    rate = upward(number(found["rate"]))
+    words = f"certified for {_holds_for(found)}: growth by at most r = {rate} a step"
+    return f"{words} ({NAMES.get(name, name)})"
+
+
+def _holds_for(found: Mapping[str, Any]) -> str:
+    return str(found.get("holds_for") or EVERY_INPUT)
 
 
 def upward(value: float) -> str:
@@ -147,7 +149,7 @@ def certificates_table(recurrence: Mapping[str, Any]) -> Table | None:
             _or_dash(entry.get("rate")),
             _or_dash(entry.get("constant")),
             str(entry.get("status", "")),
-            _on_a_page(str(entry.get("holds_for", EVERY_INPUT))),
+            "–" if entry.get("rate") is None else _on_a_page(_holds_for(entry)),
         )
         for name, entry in (recurrence.get("certificates") or {}).items()
     ]

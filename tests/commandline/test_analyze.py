@@ -105,6 +105,23 @@ def test_equal_commands_give_equal_tables(gradlab: Run, tmp_path: Path) -> None:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
+def test_certificates_are_searched_for_on_request_and_the_same_every_time(
+    gradlab: Run, tmp_path: Path
+) -> None:
+    sized = ("--hidden-size", "12", "--gain", "0.6", "--length", "20")
+    for name in ("a", "b"):
+        gradlab("analyze", "random", *sized, "--certificates", "all", "-o", tmp_path / name)
+    first, second = ((tmp_path / name / "summary.json").read_bytes() for name in ("a", "b"))
+    assert first == second
+    searched = json.loads(first)["recurrences"][0]
+    cheap = only(gradlab("analyze", "random", *sized, "--json"))
+    assert cheap["certificates"]["lmi"]["status"] == "skipped"
+    assert searched["certificates"]["lmi"]["rate"] < cheap["gamma_w"]
+    assert searched["certificates"]["perron"] == cheap["certificates"]["perron"]
+    text = gradlab("analyze", "random", *sized, "--certificates", "all").out
+    assert "  certificate  vanishes for every input: certified, r = " in text
+
+
 def test_another_seed_gives_another_network(gradlab: Run) -> None:
     rates = {
         only(gradlab("analyze", *SMALL, "--seed", seed, "--json"))["gamma_w"] for seed in (1, 2)

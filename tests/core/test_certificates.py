@@ -443,8 +443,16 @@ def test_an_lstm_is_certified_for_bounded_inputs() -> None:
     assert list(found) == ["gamma_lstm"]
     assert rate(found, "gamma_lstm") == pytest.approx(0.92004839131132, rel=1e-9)
     assert found["gamma_lstm"].holds_for == (
-        "every input with |x| <= 1, from |h_0| <= 1 and |c_0| <= 1.12926 on"
+        "every input with |x| <= 1, from |h_0| <= 1 and |c_0| <= 1.12925 on"
     )
+
+
+@pytest.mark.parametrize(
+    ("bound", "told"), [(0.1, "0.1"), (2.3141599, "2.31415"), (0.0, "0"), (12.34567, "12.3456")]
+)
+def test_limits_are_told_rounded_down(bound: float, told: str) -> None:
+    found = gl.certificates(gated("lstm", 700, 0.25, forget_bias=-1.0), input_bound=bound)
+    assert found["gamma_lstm"].holds_for.startswith(f"every input with |x| <= {told}, from ")
 
 
 def test_a_gru_is_certified_for_bounded_inputs_only() -> None:

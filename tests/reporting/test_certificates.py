@@ -126,6 +126,6 @@ def test_table_has_a_row_a_certificate_and_a_dash_where_none_was_found() -> None
     assert table is not None
     assert table.rows == [
         ("Perron root", "0.8001", "2", "proven", "every input"),
-        ("LMI", "–", "–", "skipped", "every input"),
+        ("LMI", "–", "–", "skipped", "–"),
     ]
     assert "Bounds, not measurements" in table.note

@@ -47,7 +47,16 @@ def _certificate(found: GatedRate) -> Certificate:
 
 def _limits(limits: Mapping[str, float]) -> str:
     """The limits in words; those of the states hold for ever once they hold at the start."""
-    start = [f"|{name}_0| <= {limits[name]:.6g}" for name in ("h", "c") if name in limits]
+    start = [f"|{name}_0| <= {_down(limits[name])}" for name in ("h", "c") if name in limits]
     x = limits["x"]
-    inputs = EVERY_INPUT if math.isinf(x) else f"every input with |x| <= {x:.6g}"
+    inputs = EVERY_INPUT if math.isinf(x) else f"every input with |x| <= {_down(x)}"
     return f"{inputs}, from {' and '.join(start)} on"
+
+
+def _down(limit: float) -> str:
+    """A limit in six digits, rounded down: within what is said the certificate holds."""
+    if limit == 0.0 or not math.isfinite(limit):
+        return f"{limit:g}"
+    places = 5 - math.floor(math.log10(limit))
+    units = math.floor(round(limit * 10.0**places, 4))
+    return f"{units / 10.0**places:.6g}"
