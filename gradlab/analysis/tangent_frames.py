@@ -94,6 +94,7 @@ class TangentFrame:
 
     def _factored(self, X: Float[Array, "1 n k"], steps: int, growth: Array) -> bool:
         """Whether X, the frame after so many steps, could replace it by a Cholesky factor."""
+        X = np.ascontiguousarray(X)  # what is factored in place must be the array that is kept
         limit = self._limit(steps)
         factor = self.cholesky(X[0], limit)
         if factor is None:

@@ -13,6 +13,7 @@ from scipy.special import polygamma, psi
 
 import gradlab as gl
 from gradlab.analysis.lyapunov import entropy_rate, kaplan_yorke
+from gradlab.analysis.tangent_frames import TangentFrame
 from gradlab.arrays import Array
 
 LN_2 = math.log(2.0)
@@ -253,6 +254,18 @@ def test_factoring_seldom_agrees_with_factoring_at_every_step(
         log_det = np.linalg.slogdet(jacobians)[1].mean()
         assert spectrum.exponents.sum() == pytest.approx(log_det, abs=1e-9 * n)
         assert spectrum.sum_rule_residual < 1e-9 * n
+
+
+def test_steps_may_lay_their_columns_out_as_they_like() -> None:
+    """The factors overwrite the columns in place, which must not miss them."""
+    jacobians = np.random.default_rng(4).standard_normal((20, 6, 6))
+    Q = random_orthogonal(6, 3)
+    tangent = TangentFrame(Q.copy())
+    growth = tangent.push(
+        [lambda V, J=J: np.asfortranarray((J @ V)[0])[None] for J in jacobians]  # type: ignore[misc]
+    )
+    growth = growth + tangent.orthonormalize()
+    np.testing.assert_allclose(growth / 20, by_reflections(jacobians, Q), atol=1e-11)
 
 
 def test_blocks_end_at_any_place() -> None:
