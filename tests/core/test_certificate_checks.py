@@ -16,7 +16,7 @@ from gradlab.analysis.certificates.effort import Effort
 from gradlab.analysis.certificates.family import JacobianFamily, jacobian_family
 from gradlab.analysis.certificates.lmi import exact_rate, lmi, search_metric
 from gradlab.analysis.certificates.lmi_objective import smooth_rate
-from gradlab.analysis.certificates.lmi_verifier import lmi_matrix, verify_lmi
+from gradlab.analysis.certificates.lmi_verifier import lmi_matrix, verify_lmi, verify_metric
 from gradlab.analysis.certificates.margin import certificate, condition
 from gradlab.analysis.certificates.metric import Metric, first_metric, metric_of
 from gradlab.analysis.certificates.norms import spectral_value
@@ -103,8 +103,10 @@ def test_an_inequality_with_equality_has_no_margin() -> None:
     metric = Metric(log_scale=np.zeros(2), Z=np.zeros((2, 2)))
     family = family_of(ROTATING)
     attained = exact_rate(family, metric)
-    assert not verify_lmi(family, metric.matrix, metric.multiplier, attained)
-    assert verify_lmi(family, metric.matrix, metric.multiplier, attained * (1.0 + 1e-8))
+    assert not verify_metric(family, metric.log_scale, metric.unscaled, attained)
+    assert verify_metric(family, metric.log_scale, metric.unscaled, attained * (1.0 + 1e-8))
+    # The same solution as (P, T): T is S²/2.
+    assert verify_lmi(family, metric.matrix, np.full(2, 0.5), attained * (1.0 + 1e-8))
 
 
 def test_slopes_of_both_signs_refute_the_proof_for_slopes_from_zero_on() -> None:

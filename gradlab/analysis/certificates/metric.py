@@ -59,11 +59,6 @@ class Metric:
         return np.asarray(s[:, None] * self.unscaled * s)
 
     @property
-    def multiplier(self) -> Float[Array, " n"]:
-        """T, the multiplier of the slopes' sector, in the scale of P."""
-        return np.asarray(0.5 * np.exp(2.0 * (self.log_scale - self.log_scale.max())))
-
-    @property
     def stretch(self) -> float:
         """Factor by which the metric makes any block of C or H longer, at most."""
         z, _ = self.eigen
