@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gradlab.analysis.meanfield import mean_field as mean_field
     from gradlab.analysis.nonnormal import kreiss_constant as kreiss_constant
     from gradlab.analysis.nonnormal import power_transient as power_transient
+    from gradlab.analysis.outlook import outlook as outlook
     from gradlab.analysis.precision import FLOAT_FORMATS as FLOAT_FORMATS
     from gradlab.analysis.precision import precision_horizon as precision_horizon
     from gradlab.analysis.regime import regime as regime
@@ -148,6 +149,7 @@ _ROOMS = {
     "gradlab.analysis.lyapunov": ("lyapunov_from_jacobians", "lyapunov_spectrum"),
     "gradlab.analysis.meanfield": ("critical_gain", "mean_field"),
     "gradlab.analysis.nonnormal": ("kreiss_constant", "power_transient"),
+    "gradlab.analysis.outlook": ("outlook",),
     "gradlab.analysis.precision": ("FLOAT_FORMATS", "precision_horizon"),
     "gradlab.analysis.regime": ("regime",),
     "gradlab.analysis.saturation": ("saturation",),

@@ -20,6 +20,7 @@ from gradlab.analysis.inspection import describe
 from gradlab.analysis.jacobians import Anchors, end_times, jacobian_profile
 from gradlab.analysis.lyapunov import lyapunov_spectrum
 from gradlab.analysis.objective import Objective, ObjectiveGradient, objective_gradient
+from gradlab.analysis.outlook import outlook
 from gradlab.analysis.precision import precision_horizon
 from gradlab.analysis.regime import regime
 from gradlab.analysis.saturation import saturation
@@ -223,6 +224,7 @@ def _measure(
     verdict = regime(profile, ladder, spectral_radius=spectrum.spectral_radius)
     groups = profile.groups
     median = groups.quantile(profile.log_norm, 0.5)
+    theory = mean_field_of(cell, run)
     return RecurrenceDynamics(
         description=describe(entry),
         lengths=run.lengths,
@@ -235,7 +237,8 @@ def _measure(
         horizon=precision_horizon(groups.lag, median, *verdict.trend),
         gates=gate_dynamics(cell, run) if cell.carry(run) else None,
         gradient=gradient,
-        mean_field=mean_field_of(cell, run),
+        mean_field=theory,
+        outlook=outlook(cell, run, theory=theory),
         lyapunov=_lyapunov(cell, run, settings),
         directions=_directions_kept(cell, run, settings),
         certificates=certify(

@@ -21,6 +21,7 @@ from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
 from gradlab.records.lyapunov import LyapunovSpectrum
 from gradlab.records.meanfield import MeanField
+from gradlab.records.outlook import Outlook
 from gradlab.records.provenance import Provenance
 from gradlab.records.regime import Regime
 from gradlab.records.saturation import GateSaturation, SaturationProfile
@@ -67,6 +68,7 @@ class RecurrenceDynamics:
     certificates: Certificates = field(default_factory=lambda: Certificates(entries={}))
     mean_field: MeanField | None = None  # of cells that could be a draw of a random ensemble
     directions: DirectionProfile | None = None  # None where its spectra would take too long
+    outlook: Outlook | None = None  # None where it was not asked for
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -172,6 +174,7 @@ class RecurrenceDynamics:
             "mean_field": None
             if self.mean_field is None
             else self.mean_field.to_summary(described.hidden_size, int(self.lengths.sum())),
+            "outlook": None if self.outlook is None else self.outlook.to_summary(),
         }
 
 

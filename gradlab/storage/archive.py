@@ -22,6 +22,7 @@ from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
 from gradlab.records.lyapunov import LyapunovSpectrum
 from gradlab.records.meanfield import MeanField
+from gradlab.records.outlook import Change, Outlook
 from gradlab.records.provenance import Provenance
 from gradlab.records.regime import Regime
 from gradlab.records.saturation import GateSaturation, SaturationProfile
@@ -33,6 +34,7 @@ RECORDS: dict[str, type] = {
     for record in (
         BoundLadder,
         CarryGate,
+        Change,
         DirectionProfile,
         Certificate,
         CertificateFloor,
@@ -46,6 +48,7 @@ RECORDS: dict[str, type] = {
         LyapunovSpectrum,
         MatrixSpectrum,
         MeanField,
+        Outlook,
         PrecisionHorizon,
         Provenance,
         RecurrenceDescription,

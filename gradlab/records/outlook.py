@@ -1,0 +1,57 @@
+"""What another setting would do to a network's rate, each tried or predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from gradlab.records.frames import frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Basis: TypeAlias = Literal["measured", "predicted"]
+Setting: TypeAlias = Literal["gain", "orthogonal", "forget_bias", "leak"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One setting changed, everything else kept, and the rate that goes with it.
+
+    ``amount`` is the factor on W_hh for ``gain``; the gain of the orthogonal matrix for
+    ``orthogonal``; what is added to the bias of the gate that keeps the state for ``forget_bias``;
+    the new leak for ``leak``.
+    """
+
+    setting: Setting
+    amount: float
+    rate: float  # leading Lyapunov exponent with the change, nats per step; may be infinite
+    basis: Basis  # measured along the same inputs, or predicted by mean-field theory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """Rates of a network with one setting changed at a time, beside its own rate.
+
+    All measured rates are the leading Lyapunov exponent over the same steps. A network that was
+    trained computes something else with another setting: a change is a start for a new training.
+    """
+
+    rate: float  # as the network is, nats per step
+    sequences: int  # that the rates were measured along
+    steps: int  # the longest of them, the transient included
+    changes: tuple[Change, ...]
+
+    def to_summary(self) -> dict[str, Any]:
+        """Entry ``outlook`` of ``summary.json``."""
+        return asdict(self) | {"changes": [asdict(change) for change in self.changes]}
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a change: setting, amount, rate, basis."""
+        return _columns(self.changes)
+
+
+def _columns(changes: Sequence[Change]) -> pd.DataFrame:
+    names = ("setting", "amount", "rate", "basis")
+    return frame(**{name: [getattr(change, name) for change in changes] for name in names})
