@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -11,6 +11,7 @@ from gradlab.records.frames import frame
 if TYPE_CHECKING:
     import pandas as pd
 
+LOG_1PCT = math.log(0.01)
 Basis: TypeAlias = Literal["measured", "predicted"]
 Setting: TypeAlias = Literal["gain", "orthogonal", "forget_bias", "leak"]
 
@@ -29,6 +30,11 @@ class Change:
     rate: float  # leading Lyapunov exponent with the change, nats per step; may be infinite
     basis: Basis  # measured along the same inputs, or predicted by mean-field theory
 
+    @property
+    def lag_1pct(self) -> int | None:
+        """Lag from which less than 1 % is left at this rate alone; None if it never is."""
+        return _lag_1pct(self.rate)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
@@ -44,14 +50,17 @@ class Outlook:
     changes: tuple[Change, ...]
 
     def to_summary(self) -> dict[str, Any]:
-        """Entry ``outlook`` of ``summary.json``."""
-        return asdict(self) | {"changes": [asdict(change) for change in self.changes]}
+        """Entry ``outlook`` of ``summary.json``; each rate with its ``lag_1pct``."""
+        changes = [asdict(each) | {"lag_1pct": each.lag_1pct} for each in self.changes]
+        return asdict(self) | {"lag_1pct": _lag_1pct(self.rate), "changes": changes}
 
     def to_frame(self) -> pd.DataFrame:
         """One row a change: setting, amount, rate, basis."""
-        return _columns(self.changes)
+        names = ("setting", "amount", "rate", "basis")
+        return frame(**{name: [getattr(each, name) for each in self.changes] for name in names})
 
 
-def _columns(changes: Sequence[Change]) -> pd.DataFrame:
-    names = ("setting", "amount", "rate", "basis")
-    return frame(**{name: [getattr(change, name) for change in changes] for name in names})
+def _lag_1pct(rate: float) -> int | None:
+    if not rate < 0.0:
+        return None
+    return 1 if math.isinf(rate) else math.floor(LOG_1PCT / rate) + 1

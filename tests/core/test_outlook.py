@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
+from gradlab.records.outlook import Change
 
 N, T = 6, 80
 
@@ -43,7 +44,8 @@ def test_a_scaled_orthogonal_matrix_is_brought_to_one_by_the_inverse_factor(gain
     assert math.log(factor * gain) == pytest.approx(0.0, abs=width)
     assert rate == pytest.approx(math.log(factor * gain), abs=1e-12)
     ((unit, kept),) = rates(found, "orthogonal")
-    assert (unit, kept) == (1.0, pytest.approx(0.0, abs=1e-12))
+    assert unit == 1.0
+    assert kept == pytest.approx(0.0, abs=1e-12)
 
 
 def test_no_factor_keeps_the_gradient_of_a_nilpotent_matrix() -> None:
@@ -71,8 +73,8 @@ def test_the_bias_of_a_gate_without_recurrent_weights_sets_the_rate(sense: str) 
         cell = gl.MinimalGatedCell(W_x=np.zeros((2 * n, 2)), W_h=np.zeros((2 * n, n)), b_x=bias)
     else:
         bias = np.repeat([0.0, b if sense == "keep" else -b, 0.0], n)
-        weights = {"W_x": np.zeros((3 * n, 2)), "W_h": np.zeros((3 * n, n))}
-        cell = gl.GRUCell(**weights, b_x=bias, update=sense)
+        W_x, W_h = np.zeros((3 * n, 2)), np.zeros((3 * n, n))
+        cell = gl.GRUCell(W_x=W_x, W_h=W_h, b_x=bias, update=sense)
     found = outlook_of(cell)
     expected = [(s, -math.log1p(math.exp(-(b + s)))) for s in (1.0, 3.0)]
     assert found.rate == pytest.approx(-math.log1p(math.exp(-b)), abs=1e-12)
@@ -110,7 +112,7 @@ def test_states_that_leave_the_range_of_floats_count_as_explosion() -> None:
     found = gl.outlook(wild, gl.rollout(calm, inputs))
     assert found.rate == math.inf
     assert rates(found, "gain") == []  # no factor down to 1/8 reaches 1/100
-    assert rates(found, "orthogonal") == [(1.0, pytest.approx(0.0, abs=1e-12))]
+    np.testing.assert_allclose(rates(found, "orthogonal"), [(1.0, 0.0)], atol=1e-12)
 
 
 def test_only_the_first_sequences_and_steps_are_run_again() -> None:
@@ -129,3 +131,14 @@ def test_an_outlook_is_saved_with_the_run_and_read_back(tmp_path: Path) -> None:
     assert entry == gl.strict_json(kept.to_summary())
     assert [each["setting"] for each in entry["changes"]] == ["gain", "orthogonal"]
     assert list(kept.to_frame().columns) == ["setting", "amount", "rate", "basis"]
+
+
+@pytest.mark.parametrize(
+    ("rate", "lag"),
+    [(math.log(0.1), 3), (math.log(0.5), 7), (0.0, None), (0.2, None), (-math.inf, 1)],
+)
+def test_a_rate_alone_has_a_lag_from_which_less_than_a_hundredth_is_left(
+    rate: float, lag: int | None
+) -> None:
+    """0.1^2 is not yet below 1 %, 0.1^3 is."""
+    assert Change(setting="gain", amount=1.0, rate=rate, basis="measured").lag_1pct == lag
