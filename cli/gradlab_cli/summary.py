@@ -56,6 +56,8 @@ def _evidence(entry: Mapping[str, Any]) -> Iterator[str]:
         yield _line("certificate", certified)
     yield _line("reach", _reach(entry["horizon"]))
     yield from (_line(*exit_) for exit_ in _exits(entry["horizon"]))
+    if entry.get("directions"):
+        yield _line("directions", _directions(entry["directions"], entry["state_size"]))
     if entry["gradient"]:
         yield _line("gradient", _gradient(entry["gradient"]))
     if entry["lyapunov"]:
@@ -157,6 +159,14 @@ def _when(measured: int | None, predicted: int | None) -> str:
 def _saturation(saturation: Mapping[str, Any]) -> str:
     share, mean = _spelled(saturation["saturated_share"]), _spelled(saturation["mean_derivative"])
     return f"share {share} ({saturation['rule']}), mean derivative {mean}"
+
+
+def _directions(directions: Mapping[str, Any], n: int) -> str:
+    surviving = _number(directions["surviving"])
+    kept = "unresolved how many" if math.isnan(surviving) else f"{surviving:g}"
+    ratio = _spelled(directions["participation_ratio"])
+    lag = directions["lag"]
+    return f"{kept} of {n} keep 1 % or more at lag {lag}, participation ratio {ratio}"
 
 
 def _slack(slack: Mapping[str, Any]) -> str:

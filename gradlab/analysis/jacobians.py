@@ -143,17 +143,19 @@ def _sweep(
     measured = _Measurements(sequences, ends, n)
     starting = set(ends.tolist())
     t = np.empty(0, dtype=np.int64)
-    for k in range(int(ends[-1]) - 1, -1, -1):
+    lowest = max(0, int(ends[0]) - reach)
+    for k in range(int(ends[-1]) - 1, lowest - 1, -1):
         kept = t - k <= reach
         t = np.append(t[kept], [k + 1] if k + 1 in starting else []).astype(np.int64)
-        products.renew(kept, begin=k + 1 in starting)
-        products.extend(linearization[k])
-        if inverses is not None:
-            inverses.renew(kept, begin=k + 1 in starting)
-            inverses.extend(linearization[k].matrix())
-        if len(t):
+        for carried in (products, inverses):
+            if carried is not None:
+                carried.renew(kept, begin=k + 1 in starting)
+        if len(t):  # between far apart end times nothing is carried
+            products.extend(linearization[k])
+            if inverses is not None:
+                inverses.extend(linearization[k].matrix())
             measured.put(t, k, products, inverses)
-        if measured.full or (k == 0 and measured.pairs):
+        if measured.full or (k == lowest and measured.pairs):
             yield from measured.rows()
 
 

@@ -165,7 +165,7 @@ def _figure(drawing: Drawing, markup: Mapping[str, str]) -> FigureView:
 def _tables(entry: Mapping[str, Any], data: RunTables) -> list[tables.Table]:
     """Tables of one recurrence, those left out whose files or entries are not there."""
     found = [
-        _ladder(str(entry["name"]), data),
+        _ladder(entry, data),
         tables.slack_table(entry.get("slack") or {}),
         tables.horizon_table(entry.get("horizon") or {}),
         tables.gradient_table(entry.get("gradient") or {}),
@@ -179,8 +179,9 @@ def _tables(entry: Mapping[str, Any], data: RunTables) -> list[tables.Table]:
     return [table for table in found if table is not None and table.rows]
 
 
-def _ladder(name: str, data: RunTables) -> tables.Table | None:
+def _ladder(entry: Mapping[str, Any], data: RunTables) -> tables.Table | None:
     try:
-        return tables.ladder_table(data.frame("ladder.csv", name))
+        rungs = data.frame("ladder.csv", str(entry["name"]))
+        return tables.ladder_table(rungs, entry.get("ladder") or {})
     except gl.GradlabError:
         return None  # runs need no ladder.csv, and the figure shows the same rungs

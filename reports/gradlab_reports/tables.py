@@ -51,13 +51,15 @@ def number(value: object) -> float:
         return math.nan
 
 
-def ladder_table(ladder: pd.DataFrame) -> Table | None:
+def ladder_table(ladder: pd.DataFrame, facts: Mapping[str, Any] | None = None) -> Table | None:
     """Rungs of the bound ladder at the longest lag of the last end time.
 
     Parameters
     ----------
     ladder
         Rows of ``ladder.csv`` of one recurrence.
+    facts
+        Entry ``ladder`` of a recurrence's summary: steps of a block, and why rungs are absent.
 
     Returns
     -------
@@ -79,8 +81,19 @@ def ladder_table(ladder: pd.DataFrame) -> Table | None:
         header=("rung", "kind", f"at lag {lag}", "per step", "slack to the next (nats)", "cause"),
         rows=rows,
         note="Medians over the sequences. A slack of 2.3 nats is a factor of 10. No bound is a "
-        "measurement: the truth lies between the lowest upper and the highest lower one.",
+        "measurement: the truth lies between the lowest upper and the highest lower one."
+        + _ladder_facts(facts or {}),
     )
+
+
+def _ladder_facts(facts: Mapping[str, Any]) -> str:
+    """What a block is, and why rungs are missing, in sentences."""
+    said = ""
+    if facts.get("block"):
+        said += f" Blocks are of {facts['block']} steps."
+    for rung, reason in (facts.get("absent") or {}).items():
+        said += f" Not here: {RUNGS.get(rung, Rung(words=rung)).words}; {reason}."
+    return said
 
 
 def _rung_row(rung: str, kind: str, lag: int, values: Mapping[str, float]) -> tuple[str, ...]:

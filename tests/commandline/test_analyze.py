@@ -49,6 +49,21 @@ def test_linear_orthogonal_network_has_the_rate_of_its_scale(gradlab: Run) -> No
     assert entry["regime"]["rate"] == pytest.approx(math.log(0.9), rel=1e-9)
 
 
+def test_surviving_directions_are_counted(gradlab: Run) -> None:
+    told = only(gradlab("analyze", *SMALL, "--json"))["directions"]
+    assert told["lag"] == 20
+    [line] = [
+        x for x in gradlab("analyze", *SMALL).out.splitlines() if x.startswith("  directions")
+    ]
+    assert f"{told['surviving']:g} of 8 keep 1 % or more at lag 20" in line
+
+
+def test_blocks_are_chosen_or_as_long_as_told(gradlab: Run) -> None:
+    chosen = only(gradlab("analyze", *SMALL, "--json"))["ladder"]["block"]
+    assert chosen in (1, 2, 4, 8, 16)
+    assert only(gradlab("analyze", *SMALL, "--block", 3, "--json"))["ladder"]["block"] == 3
+
+
 def test_lyapunov_exponents_are_measured_as_the_options_say(gradlab: Run, tmp_path: Path) -> None:
     chosen = ("--exponents", 3, "--transient", 4, "-o", tmp_path / "run")
     told = only(gradlab("analyze", *SMALL, *chosen, "--json"))["lyapunov"]

@@ -115,3 +115,12 @@ def test_gated_rungs_are_tabled_in_words_without_a_slack_that_is_not_proven() ->
     kinds = [row[1] for row in table.rows]
     assert kinds == ["upper bound"] * 5 + ["measured"] + ["lower bound"] * 3
     assert "No bound is a measurement" in table.note
+
+
+def test_the_table_says_what_a_block_is_and_why_a_rung_is_missing() -> None:
+    facts = {"block": 4, "absent": {"gamma": "no matrix", "other": "no proof"}}
+    table = ladder_table(ladder(exact=-0.1, blocks=0.1), facts)
+    assert table is not None
+    assert "Blocks are of 4 steps." in table.note
+    assert "Not here: (γ_a γ_w)^l: weights alone; no matrix." in table.note
+    assert "Not here: other; no proof." in table.note
