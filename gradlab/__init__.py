@@ -122,12 +122,16 @@ if TYPE_CHECKING:
     from gradlab.storage.folder import refuse_to_overwrite as refuse_to_overwrite
     from gradlab.storage.runs import load_run as load_run
     from gradlab.storage.runs import save as save
-    from gradlab.storage.runs import save_sweep as save_sweep
+    from gradlab.storage.sweeps import save_sweep as save_sweep
     from gradlab.storage.trainings import claim_training as claim_training
     from gradlab.storage.trainings import finish_training as finish_training
     from gradlab.storage.trainings import save_training as save_training
-    from gradlab.sweeps import grid as grid
-    from gradlab.sweeps import sweep as sweep
+    from gradlab.sweeps.clusters import dask_executor as dask_executor
+    from gradlab.sweeps.estimates import estimate_sweep as estimate_sweep
+    from gradlab.sweeps.grids import grid as grid
+    from gradlab.sweeps.pools import available_cores as available_cores
+    from gradlab.sweeps.sweeping import run_sweep as run_sweep
+    from gradlab.sweeps.sweeping import sweep as sweep
     from gradlab.trainings import train as train
     from gradlab.verification.verifying import verify as verify
 
@@ -229,9 +233,14 @@ _ROOMS = {
     "gradlab.storage.comparisons": ("save_comparison",),
     "gradlab.storage.export": ("export_npz",),
     "gradlab.storage.folder": ("refuse_to_overwrite",),
-    "gradlab.storage.runs": ("load_run", "save", "save_sweep"),
+    "gradlab.storage.runs": ("load_run", "save"),
+    "gradlab.storage.sweeps": ("save_sweep",),
     "gradlab.storage.trainings": ("claim_training", "finish_training", "save_training"),
-    "gradlab.sweeps": ("grid", "sweep"),
+    "gradlab.sweeps.clusters": ("dask_executor",),
+    "gradlab.sweeps.estimates": ("estimate_sweep",),
+    "gradlab.sweeps.grids": ("grid",),
+    "gradlab.sweeps.pools": ("available_cores",),
+    "gradlab.sweeps.sweeping": ("run_sweep", "sweep"),
     "gradlab.trainings": ("train",),
     "gradlab.verification.verifying": ("verify",),
 }

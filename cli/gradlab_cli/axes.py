@@ -1,9 +1,10 @@
-"""Axes of a sweep as text: one value, a comma list, or start:stop:count."""
+"""Axes of a sweep as text: one value, a comma list, start:stop:count, or start:stop:count:log."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import TypeVar
 
@@ -11,7 +12,9 @@ import typer
 
 Value = TypeVar("Value", int, float)
 
-RANGE_FORM = "start:stop:count with count at least 2"
+RANGE_FORM = "start:stop:count (or start:stop:count:log) with count at least 2"
+LOG = "log"
+DIGITS = Context(prec=50)  # of a logarithmic range, so that 1e-3:1:4:log is 0.001, 0.01, 0.1, 1
 
 
 def floats(option: str, text: str) -> list[float]:
@@ -24,6 +27,7 @@ def floats(option: str, text: str) -> list[float]:
     text
         ``0.9``, ``0.5,0.9,1.1`` or ``0.5:1.5:21`` (both ends included, evenly spaced). The values
         are the floats nearest to the exact decimals, so that 0.65 is not 0.6500000000000001.
+        ``1e-3:1:13:log`` has equal ratios.
 
     Returns
     -------
@@ -40,14 +44,16 @@ def floats(option: str, text: str) -> list[float]:
 
 
 def integers(option: str, text: str) -> list[int]:
-    """Values of an axis of counts, in the same forms; a range must fall on whole numbers.
+    """Values of an axis of counts, in the same forms.
+
+    An even range must fall on whole numbers; a logarithmic one is rounded to distinct ones.
 
     Parameters
     ----------
     option
         The option's name, for the message.
     text
-        ``64``, ``16,32,64`` or ``10:100:10``.
+        ``64``, ``16,32,64``, ``10:100:10`` or ``16:1024:7:log``.
 
     Returns
     -------
@@ -60,7 +66,10 @@ def integers(option: str, text: str) -> list[int]:
         If the text has none of these forms.
     """
     expected = f"a whole number from 1, a comma list of them, or {RANGE_FORM}, such as 16:64:4"
-    return _values(option, text, _positive_integer, expected)
+    values = _values(option, text, _rounded if _is_logarithmic(text) else _whole, expected)
+    if min(values) < 1 or (_is_logarithmic(text) and len(set(values)) < len(values)):
+        raise _refusal(option, text, expected)
+    return values
 
 
 def names(option: str, text: str) -> list[str]:
@@ -94,15 +103,20 @@ def _values(
 ) -> list[Value]:
     try:
         return [read(exact) for exact in _fractions(text)]
-    except (ValueError, ZeroDivisionError, OverflowError) as error:
+    except (ValueError, ArithmeticError) as error:
         raise _refusal(option, text, expected) from error
 
 
-def _fractions(text: str) -> list[Fraction]:
+def _is_logarithmic(text: str) -> bool:
+    return text.rpartition(":")[2].strip() == LOG
+
+
+def _fractions(text: str) -> Iterable[Fraction]:
     if ":" not in text:
         return [_exact(part) for part in text.split(",")]
-    start, stop, count = text.split(":")
-    return _evenly_spaced(_exact(start), _exact(stop), int(count))
+    start, stop, count = text.removesuffix(f":{LOG}").split(":")
+    spaced = _equal_ratios if _is_logarithmic(text) else _evenly_spaced
+    return spaced(_exact(start), _exact(stop), int(count))
 
 
 def _exact(text: str) -> Fraction:
@@ -112,20 +126,39 @@ def _exact(text: str) -> Fraction:
     return Fraction(text.strip())
 
 
-def _evenly_spaced(start: Fraction, stop: Fraction, count: int) -> list[Fraction]:
+def _evenly_spaced(start: Fraction, stop: Fraction, count: int) -> Iterable[Fraction]:
     if count < 2:
         raise ValueError(count)
-    return [start + index * (stop - start) / (count - 1) for index in range(count)]
+    step = (stop - start) / (count - 1)
+    return (start + index * step for index in range(count))
+
+
+def _equal_ratios(start: Fraction, stop: Fraction, count: int) -> Iterable[Fraction]:
+    if count < 2 or start <= 0 or stop <= 0:
+        raise ValueError(count)
+    low, high = (
+        DIGITS.ln(DIGITS.divide(Decimal(end.numerator), Decimal(end.denominator)))
+        for end in (start, stop)
+    )
+    step = DIGITS.divide(DIGITS.subtract(high, low), Decimal(count - 1))
+    between = (
+        Fraction(DIGITS.exp(DIGITS.fma(Decimal(index), step, low))) for index in range(1, count - 1)
+    )
+    return [start, *between, stop]
 
 
 def _finite_float(exact: Fraction) -> float:
     return float(exact)
 
 
-def _positive_integer(exact: Fraction) -> int:
-    if exact.denominator != 1 or exact < 1:
+def _whole(exact: Fraction) -> int:
+    if exact.denominator != 1:
         raise ValueError(exact)
     return int(exact)
+
+
+def _rounded(exact: Fraction) -> int:
+    return round(exact)
 
 
 def _refusal(option: str, text: str, expected: str) -> typer.BadParameter:

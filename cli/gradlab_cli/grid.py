@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from gradlab_cli import axes
-from gradlab_cli.groups import option_name
 
-PANEL = "Grid: one value, a comma list, or start:stop:count"
+PANEL = "Grid: one value, a comma list, or a range start:stop:count, or start:stop:count:log"
 
 
 def _axis(help_text: str, default: str, metavar: str = "NUMBERS") -> Any:
@@ -23,6 +23,12 @@ def _axis(help_text: str, default: str, metavar: str = "NUMBERS") -> Any:
 class GridOptions:
     """The axes as typed; None where there is none and the library's default holds."""
 
+    recurrence: Annotated[
+        str | None, _axis("Recurrences of the model files.", "all of the first file", "NAMES")
+    ] = None
+    cell: Annotated[
+        str | None, _axis("Kinds of cells: rnn, leaky, lstm, gru, mgu.", "rnn", "NAMES")
+    ] = None
     gamma: Annotated[str | None, _axis("Exact largest singular value of W_hh.", "not rescaled")] = (
         None
     )
@@ -31,6 +37,19 @@ class GridOptions:
     density: Annotated[str | None, _axis("Share of non-zero entries, if sparse.", "0.1")] = None
     bias: Annotated[str | None, _axis("Mean of the bias.", "0.0")] = None
     bias_std: Annotated[str | None, _axis("Standard deviation of the bias.", "0.0")] = None
+    forget_bias: Annotated[
+        str | None, _axis("Bias of the gate that keeps the old state (lstm, gru, mgu).", "1.0")
+    ] = None
+    chrono: Annotated[
+        str | None,
+        _axis("Spread these biases for lags up to this one (lstm, gru).", "not spread"),
+    ] = None
+    leak: Annotated[str | None, _axis("Share of the state replaced by a step (leaky).", "0.25")] = (
+        None
+    )
+    reset: Annotated[
+        str | None, _axis("Reset of a GRU: after or before the product.", "after", "NAMES")
+    ] = None
     input_std: Annotated[str | None, _axis("Standard deviation of the inputs.", "0.5")] = None
     hidden_size: Annotated[str | None, _axis("Units N.", "64")] = None
     input_size: Annotated[str | None, _axis("Features D of an input.", "8")] = None
@@ -41,34 +60,54 @@ class GridOptions:
         _axis("Ensembles: gaussian, orthogonal, identity, uniform, sparse.", "gaussian", "NAMES"),
     ] = None
     activation: Annotated[str | None, _axis("Activations: tanh, relu, …", "tanh", "NAMES")] = None
+    synthetic: Annotated[
+        str | None, _axis("Inputs: gaussian, zeros, sine, white_noise.", "gaussian", "NAMES")
+    ] = None
+    anchors: Annotated[
+        str | None, _axis("End times t: all, last, or a number of them.", "last", "NAMES")
+    ] = None
+    max_lag: Annotated[str | None, _axis("Longest lag t − k.", "the whole run")] = None
+    threshold: Annotated[
+        str | None, _axis("Share of its range from which a unit counts as saturated.", "0.97")
+    ] = None
+    dtype: Annotated[
+        str | None, _axis("Types of the run: float64, float32.", "float64", "NAMES")
+    ] = None
 
 
-COUNTS = ("hidden_size", "input_size", "length", "batch")
-NAMES = ("recurrent", "activation")
+COUNTS = ("chrono", "hidden_size", "input_size", "length", "batch", "max_lag")
+NAMES = (
+    "recurrence",
+    "cell",
+    "reset",
+    "recurrent",
+    "activation",
+    "synthetic",
+    "anchors",
+    "dtype",
+)
 
 
-def grid_axes(options: GridOptions) -> dict[str, list[Any]]:
-    """Values of each axis that was given, by the name of its column.
+def axis_values(name: str, text: str, origin: str) -> Sequence[Any]:
+    """Values of an axis.
 
     Parameters
     ----------
-    options
-        The axes as typed.
-
-    Returns
-    -------
-    axes
-        In the fixed order of the options, so that equal grids give equal tables.
+    name
+        The option's field.
+    text
+        As typed.
+    origin
+        Where it was typed, for the message.
 
     Raises
     ------
     typer.BadParameter
-        If a text is no axis.
+        If the text is no axis.
     """
-    typed = {field.name: getattr(options, field.name) for field in fields(options)}
-    return {name: _values(name, text) for name, text in typed.items() if text is not None}
-
-
-def _values(name: str, text: str) -> list[Any]:
-    read = axes.names if name in NAMES else axes.integers if name in COUNTS else axes.floats
-    return list(read(option_name(name), text))
+    if name not in NAMES:
+        return (axes.integers if name in COUNTS else axes.floats)(origin, text)
+    words = axes.names(origin, text)
+    if name == "anchors":
+        return [int(word) if word.isdecimal() else word for word in words]
+    return words

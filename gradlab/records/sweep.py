@@ -38,6 +38,11 @@ class PointProfile:
     log_norm_q95: Float[Array, " lags"]
     log_bound_gamma: Float[Array, " lags"]
 
+    def lines(self) -> list[str]:
+        """Rows of ``sweep_profiles.csv`` without their point: shortest floats that read back."""
+        columns = [getattr(self, name).tolist() for name in self.__slots__]
+        return [",".join(map(repr, row)) for row in zip(*columns, strict=True)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PointResult:
@@ -50,15 +55,18 @@ class PointResult:
     message: str = ""
     profile: PointProfile | None = None
 
-    def row(self) -> dict[str, Any]:
-        """Columns of ``sweep.csv``."""
+    def found(self) -> dict[str, Any]:
+        """Columns of ``sweep.csv`` behind those of the grid."""
         return {
-            **self.parameters,
-            **{name: self.measured.get(name, np.nan) for name in MEASURED},
+            **{name: float(self.measured.get(name, np.nan)) for name in MEASURED},
             "regime": self.regime,
             "status": self.status,
             "message": self.message,
         }
+
+    def row(self) -> dict[str, Any]:
+        """Columns of ``sweep.csv``."""
+        return {**self.parameters, **self.found()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -21,7 +21,8 @@ OWN_NAMES = frozenset(
     "manifest.json summary.json records.npz report.html report.md report.json figures "
     "INCOMPLETE lag_profile.csv ladder.csv pairs.csv steps.csv spectrum.csv lyapunov.csv "
     "directions.csv product_spectrum.csv mean_field.csv gates.csv paths.csv gradient.csv "
-    "gradient_pairs.csv sweep.csv sweep_profiles.csv "
+    "gradient_pairs.csv sweep.csv sweep_profiles.csv sweep.toml sweep.csv.partial "
+    "sweep_profiles.csv.partial sweep.toml.partial manifest.json.partial "
     "training.csv clipping.csv weights.npz checkpoint.npz compare.csv compare.json "
     "compare.html".split()
 )

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradlab.errors import RunFolderError
-from gradlab.provenance import machine_facts
 from gradlab.records.dynamics import SCHEMA, GradientDynamics, RecurrenceDynamics
 from gradlab.records.frames import stack_frames
-from gradlab.records.sweep import SweepResult
 from gradlab.storage.archive import read_archive, write_archive
 from gradlab.storage.folder import new_folder, write_csv, write_json
 
@@ -73,38 +71,6 @@ def save(
         write_json(dynamics.summary(), temporary / "summary.json")
         write_archive(dynamics, temporary / ARCHIVE)
         write_json(_manifest(dynamics, argv), temporary / "manifest.json")
-    return folder
-
-
-def save_sweep(
-    result: SweepResult,
-    folder: Path | str,
-    *,
-    force: bool = False,
-    argv: Sequence[str] | None = None,
-) -> Path:
-    """Write a sweep's folder: sweep.csv, sweep_profiles.csv and manifest.json.
-
-    Raises
-    ------
-    OutputError
-        If the folder exists and may not be replaced, or the disk refuses.
-    """
-    folder = Path(folder)
-    with new_folder(folder, force=force) as temporary:
-        write_csv(result.to_frame(), temporary / "sweep.csv")
-        write_csv(result.profiles_frame(), temporary / "sweep_profiles.csv")
-        document = {
-            "schema": SCHEMA,
-            "kind": "sweep",
-            "argv": None if argv is None else list(argv),
-            "settings": result.fixed,
-            "grid": list(result.points[0].parameters),
-            "points": len(result.points),
-            "failed": result.failed,
-            **machine_facts(),
-        }
-        write_json(document, temporary / "manifest.json")
     return folder
 
 

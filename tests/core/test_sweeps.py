@@ -21,7 +21,7 @@ def small_sweep(**options: Any) -> pd.DataFrame:
 
 
 def test_the_grid_runs_its_last_axis_fastest() -> None:
-    assert gl.grid(gamma=[0.5, 1.0], seed=range(2)) == [
+    assert list(gl.grid(gamma=[0.5, 1.0], seed=range(2))) == [
         {"gamma": 0.5, "seed": 0},
         {"gamma": 0.5, "seed": 1},
         {"gamma": 1.0, "seed": 0},
@@ -95,9 +95,9 @@ def test_a_point_that_fails_is_a_row_and_the_sweep_goes_on() -> None:
 
 
 def test_progress_counts_every_point_once() -> None:
-    counts: list[int] = []
-    gl.sweep(gl.grid(seed=range(5)), on_done=counts.append, **SMALL)
-    assert sum(counts) == 5
+    counts: list[tuple[int, int]] = []
+    gl.sweep(gl.grid(seed=range(5)), on_done=lambda *told: counts.append(told), **SMALL)
+    assert sum(finished for finished, _ in counts) == 5
 
 
 def test_an_unknown_setting_names_the_nearest() -> None:
@@ -116,7 +116,7 @@ def test_an_unexpected_fault_in_one_point_is_a_row_too(monkeypatch: pytest.Monke
     def fault(*_: Any, **__: Any) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("gradlab.sweeps.bound_ladder", fault)
+    monkeypatch.setattr("gradlab.sweeps.points.bound_ladder", fault)
     table = gl.sweep([{"seed": 0}], **SMALL).to_frame()
     assert table["status"].tolist() == ["failed"]
     assert table["message"].tolist() == ["RuntimeError: boom"]
@@ -125,7 +125,7 @@ def test_an_unexpected_fault_in_one_point_is_a_row_too(monkeypatch: pytest.Monke
 def test_an_interruption_cancels_what_has_not_begun() -> None:
     started: list[int] = []
 
-    def interrupt(count: int) -> None:
+    def interrupt(count: int, failed: int) -> None:
         started.append(count)
         raise KeyboardInterrupt
 

@@ -1,21 +1,33 @@
-"""``gradlab sweep``: many random networks, one row each."""
+"""``gradlab sweep``: many networks, one row each."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import typer
+
 import gradlab as gl
+from gradlab_cli.configuration import chosen_settings
 from gradlab_cli.console import Console
-from gradlab_cli.grid import GridOptions, grid_axes
+from gradlab_cli.grid import GridOptions
 from gradlab_cli.groups import MessageOptions
-from gradlab_cli.options.measurement import JobsOption, SeedOption, SeedsOption
 from gradlab_cli.options.output import ForceOption, SweepFolderOption
-from gradlab_cli.outputs import claim_folder, keeping_numbers, tell_failures
+from gradlab_cli.options.sweeping import (
+    ConfigOption,
+    DryRunOption,
+    FirstSeedOption,
+    JobsOption,
+    ModelOptions,
+    ResumeOption,
+    SchedulerOption,
+    SeedsOption,
+)
+from gradlab_cli.outputs import keeping_numbers, tell_failures
+from gradlab_cli.progress import spoken_time, sweep_progress
+from gradlab_cli.sweeping import SETTINGS, Wanted, chosen_jobs, wanted_sweep, workforce
 
 TABLE = "sweep.csv"
 
@@ -23,51 +35,99 @@ TABLE = "sweep.csv"
 def sweep(
     *,
     grid: GridOptions,
-    seeds: SeedsOption = 1,
-    seed: SeedOption = 0,
+    models: ModelOptions,
+    config: ConfigOption = None,
+    seeds: SeedsOption = None,
+    seed: FirstSeedOption = None,
     jobs: JobsOption = None,
-    output: SweepFolderOption,
+    scheduler: SchedulerOption = None,
+    dry_run: DryRunOption = False,
+    output: SweepFolderOption = None,
+    resume: ResumeOption = True,
     force: ForceOption = False,
     messages: MessageOptions,
 ) -> None:
-    """Measure random networks over a grid: each option takes one value, a list, or a range."""
+    """Measure networks over a grid: each option takes one value, a list, or a range."""
     console = Console(as_json=messages.json, quiet=messages.quiet)
-    points = gl.grid(**grid_axes(grid), seed=range(seed, seed + seeds))
-    claim_folder(output, force=force)
-    with console.progress("measuring", len(points)) as advance:
-        result = gl.sweep(points, jobs=jobs or available_cores(), on_done=advance)
-    gl.save_sweep(result, output, force=force, argv=sys.argv)
-    from gradlab_reports import write_sweep_figures
+    typed = {**asdict(grid), **asdict(models), "seeds": seeds, "seed": seed}
+    work = {"jobs": jobs, "scheduler": scheduler}
+    settings = chosen_settings({**typed, **work}, config, SETTINGS)
+    wanted = wanted_sweep(settings)
+    if dry_run:
+        _tell_estimate(wanted, chosen_jobs(settings), console)
+        return
+    if output is None:
+        raise typer.BadParameter("expected a folder for the tables", param_hint="--output")
+    drawing = _Drawing(console)
+    with (
+        workforce(settings) as workers,
+        sweep_progress(console, len(wanted.points)) as on_done,
+    ):
+        summary = gl.run_sweep(
+            wanted.points,
+            output,
+            on_done=on_done,
+            on_tables=drawing,
+            force=force,
+            resume=resume,
+            argv=sys.argv,
+            axes=wanted.spelled,
+            **workers,
+            **wanted.fixed,
+        )
+    _tell(summary, output, console)
+    drawing.tell_failures(output)
 
-    with keeping_numbers(output) as failures, console.working("drawing"):
-        write_sweep_figures(output)
-    _tell(result.points, output, console)
-    tell_failures(failures, output)
+
+class _Drawing:
+    """Figures of a sweep whose tables are written: what fails is told at the end."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._lines: list[str] = []
+        self._error: gl.GradlabError | None = None
+
+    def __call__(self, folder: Path) -> None:
+        from gradlab_reports import write_sweep_figures
+
+        try:
+            with keeping_numbers(folder) as self._lines, self._console.working("drawing"):
+                write_sweep_figures(folder)
+        except gl.GradlabError as error:
+            self._error = error
+
+    def tell_failures(self, folder: Path) -> None:
+        if self._error is not None:
+            raise self._error
+        tell_failures(self._lines, folder)
 
 
-def available_cores() -> int:
-    """Cores this process may use; a container may grant fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _tell_estimate(wanted: Wanted, jobs: int, console: Console) -> None:
+    with console.working("measuring some points"):
+        estimate = gl.estimate_sweep(wanted.points, jobs=jobs, **wanted.fixed)
+    console.document({"schema": 1, **estimate.to_summary()})
+    console.text(f"{estimate.points} points of {estimate.shapes} sizes")
+    console.text(
+        f"about {spoken_time(estimate.seconds)} with {estimate.jobs} processes "
+        f"({estimate.seconds_a_point:.2g} s a point, {estimate.probed} measured)"
+    )
+    console.text(
+        f"about {_megabytes(estimate.bytes_a_process)} of memory a process, "
+        f"{_megabytes(estimate.disk_bytes)} of tables"
+    )
 
 
-def _tell(points: Sequence[Any], folder: Path, console: Console) -> None:
-    failed = [point for point in points if point.status != "ok"]
-    regimes = Counter(point.regime for point in points if point.status == "ok")
-    document = {
-        "schema": 1,
-        "sweep": str(folder),
-        "points": len(points),
-        "failed": len(failed),
-        "regimes": dict(sorted(regimes.items())),
-    }
-    console.document(document)
-    counts = ", ".join(f"{count} {regime}" for regime, count in regimes.most_common())
-    console.text(f"{len(points)} points: {counts or 'none measured'}")
+def _megabytes(count: int) -> str:
+    return f"{count / 1e9:.3g} GB" if count >= 1e9 else f"{count / 1e6:.3g} MB"
+
+
+def _tell(summary: Any, folder: Path, console: Console) -> None:
+    console.document({"schema": 1, "sweep": str(folder), **summary.to_summary()})
+    counts = ", ".join(f"{count} {regime}" for regime, count in summary.regimes.items())
+    console.text(f"{summary.points} points: {counts or 'none measured'}")
     console.text(str(folder / TABLE))
-    if failed:
+    if summary.failed:
         raise gl.GradlabError(
-            f"{len(failed)} of {len(points)} points failed, the first with {failed[0].status}: "
-            f"{failed[0].message}; the others are in {folder / TABLE}"
+            f"{summary.failed} of {summary.points} points failed, the first with "
+            f"{summary.first_failure}; the others are in {folder / TABLE}"
         )

@@ -91,22 +91,3 @@ SeedOption = Annotated[
     int,
     typer.Option(min=0, help="Seed of everything random.", rich_help_panel=MEASUREMENT),
 ]
-
-SeedsOption = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        help="Networks at each place of the grid, with the seeds from --seed on.",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Processes, one BLAS thread each. Any number gives the same bytes.",
-        show_default="all cores",
-        rich_help_panel=MEASUREMENT,
-    ),
-]

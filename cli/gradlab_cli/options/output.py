@@ -34,9 +34,14 @@ ReportFolderOption = Annotated[
 ]
 
 SweepFolderOption = Annotated[
-    Path,
+    Path | None,
     typer.Option(
-        "--output", "-o", metavar="DIR", help="Folder for the table.", rich_help_panel=OUTPUT
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Folder for the tables and figures. An unfinished sweep there is gone on with.",
+        show_default="required, but for --dry-run",
+        rich_help_panel=OUTPUT,
     ),
 ]
 

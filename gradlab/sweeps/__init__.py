@@ -1,0 +1,1 @@
+"""Grids of networks, each analyzed on its own, over any executor."""

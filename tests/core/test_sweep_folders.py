@@ -1,0 +1,333 @@
+"""Sweeps in folders: what interrupts them loses no finished point and moves no byte."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+
+TABLES = ("sweep.csv", "sweep_profiles.csv")
+SMALL: dict[str, Any] = {"hidden_size": 4, "length": 8, "batch": 2, "input_size": 2}
+POINTS = gl.grid(gamma=[0.5, 1.0, 1.5], seed=range(4))
+
+
+def tables(folder: Path) -> list[bytes]:
+    return [(folder / name).read_bytes() for name in TABLES]
+
+
+class Stopped(Exception):
+    """Ends a sweep from inside."""
+
+
+def stop_after(points: int) -> Callable[[int, int], None]:
+    """Progress that interrupts the sweep once so many points are on the disk."""
+    counted = itertools.count(1)
+
+    def on_done(finished: int, failed: int) -> None:
+        if any(next(counted) > points for _ in range(finished)):
+            raise Stopped
+
+    return on_done
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    """Tables of the sweep that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("whole") / "sweep"
+    gl.run_sweep(POINTS, folder, **SMALL)
+    return tables(folder)
+
+
+@pytest.fixture
+def unfinished(tmp_path: Path) -> Path:
+    """Folder of the same sweep, stopped on its way."""
+    folder = tmp_path / "unfinished"
+    with pytest.raises(Stopped):
+        gl.run_sweep(POINTS, folder, on_done=stop_after(2), **SMALL)
+    assert (folder / "INCOMPLETE").is_file()
+    assert not (folder / "sweep.csv").exists()
+    return folder
+
+
+def test_finished_folder_holds_what_the_sweep_in_memory_has(
+    whole: list[bytes], tmp_path: Path
+) -> None:
+    gl.save_sweep(gl.sweep(POINTS, **SMALL), tmp_path / "memory")
+    assert tables(tmp_path / "memory") == whole
+
+
+def test_interrupted_sweep_goes_on_and_ends_with_the_same_bytes(
+    unfinished: Path, whole: list[bytes]
+) -> None:
+    told: list[tuple[int, int]] = []
+    summary = gl.run_sweep(POINTS, unfinished, on_done=lambda *n: told.append(n), **SMALL)
+    assert tables(unfinished) == whole
+    assert not (unfinished / "INCOMPLETE").exists()
+    assert told[0][0] > 2
+    assert sum(finished for finished, _ in told) == len(POINTS) == summary.points
+
+
+@pytest.mark.parametrize(
+    "end", [b"", b"\n", b"garbage\n", b"\0" * 600, b'0badc0de 3 ok {"a": 1}\n']
+)
+@pytest.mark.parametrize("lost", [0, 1, 7, 500, 1500, 10**6])
+def test_torn_log_is_repaired(unfinished: Path, whole: list[bytes], lost: int, end: bytes) -> None:
+    log = unfinished / "INCOMPLETE"
+    log.write_bytes(log.read_bytes()[: -lost or None] + end)
+    gl.run_sweep(POINTS, unfinished, **SMALL)
+    assert tables(unfinished) == whole
+
+
+def test_damaged_line_amid_the_log_is_measured_again(unfinished: Path, whole: list[bytes]) -> None:
+    log = unfinished / "INCOMPLETE"
+    note, first, *rest = log.read_bytes().splitlines(keepends=True)
+    damaged = first.replace(b'"rate"', b'"rote"')
+    assert damaged != first
+    log.write_bytes(b"".join((note, damaged, *rest)))
+    gl.run_sweep(POINTS, unfinished, **SMALL)
+    assert tables(unfinished) == whole
+
+
+def test_sweep_that_ends_while_drawing_has_its_tables_and_can_go_on(
+    tmp_path: Path, whole: list[bytes]
+) -> None:
+    def fail(folder: Path) -> None:
+        assert tables(folder) == whole
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        gl.run_sweep(POINTS, tmp_path / "sweep", on_tables=fail, **SMALL)
+    assert (tmp_path / "sweep" / "INCOMPLETE").exists()
+    measured: list[int] = []
+    gl.run_sweep(POINTS, tmp_path / "sweep", on_done=lambda n, _: measured.append(n), **SMALL)
+    assert measured == [len(POINTS)]
+    assert not (tmp_path / "sweep" / "INCOMPLETE").exists()
+
+
+@pytest.mark.parametrize(
+    ("points", "fixed", "difference"),
+    [
+        (gl.grid(gamma=[0.5, 1.0, 1.5], seed=range(4)), {"length": 9}, "length 8 there, 9 here"),
+        (
+            gl.grid(gamma=[0.5, 1.0, 2.0], seed=range(4)),
+            {},
+            "gamma 0.5, 1.0, 1.5 there, 0.5, 1.0, 2",
+        ),
+        (gl.grid(seed=range(12)), {}, "gamma 0.5, 1.0, 1.5 there, not set here"),
+        (list(reversed(POINTS)), {}, "0.5, 1.0, 1.5 there, 1.5, 1.0, 0.5 here"),
+    ],
+)
+def test_other_settings_are_refused_with_the_difference(
+    unfinished: Path, whole: list[bytes], points: Any, fixed: dict[str, Any], difference: str
+) -> None:
+    with pytest.raises(gl.RunFolderError, match=difference):
+        gl.run_sweep(points, unfinished, **{**SMALL, **fixed})
+    gl.run_sweep(POINTS, unfinished, **SMALL)
+    assert tables(unfinished) == whole
+
+
+def test_same_values_in_other_combinations_are_other_points(unfinished: Path) -> None:
+    shuffled = [POINTS[0], *POINTS[1:][::-1]]
+    with pytest.raises(gl.RunFolderError, match="there"):
+        gl.run_sweep(shuffled, unfinished, **SMALL)
+
+
+def test_force_begins_anew_and_a_finished_folder_is_kept_without(
+    unfinished: Path, tmp_path: Path
+) -> None:
+    gl.run_sweep(POINTS[:2], unfinished, force=True, **SMALL)
+    kept = tables(unfinished)
+    assert kept[0].count(b"\n") == 3
+    with pytest.raises(gl.OutputError, match="exists"):
+        gl.run_sweep(POINTS, unfinished, **SMALL)
+    assert tables(unfinished) == kept
+
+
+def test_unfinished_folder_can_be_refused(unfinished: Path) -> None:
+    with pytest.raises(gl.OutputError, match="unfinished sweep"):
+        gl.run_sweep(POINTS, unfinished, resume=False, **SMALL)
+
+
+def test_two_writers_are_kept_apart(tmp_path: Path, whole: list[bytes]) -> None:
+    pytest.importorskip("fcntl")
+    again: list[str] = []
+
+    def intrude(finished: int, failed: int) -> None:
+        for force in (False, True):
+            with pytest.raises(gl.OutputError, match="another process"):
+                gl.run_sweep(POINTS, tmp_path / "sweep", force=force, **SMALL)
+        again.append("refused")
+
+    gl.run_sweep(POINTS, tmp_path / "sweep", on_done=intrude, **SMALL)
+    assert again
+    assert tables(tmp_path / "sweep") == whole
+
+
+def test_failing_points_are_rows_and_are_counted_across_an_interruption(tmp_path: Path) -> None:
+    points = gl.grid(gamma=[1e200, 0.5, 1e250], seed=range(2))
+    settings = {**SMALL, "activation": "identity"}
+    with pytest.raises(Stopped):
+        gl.run_sweep(points, tmp_path / "sweep", on_done=stop_after(1), **settings)
+    told: list[tuple[int, int]] = []
+    summary = gl.run_sweep(
+        points, tmp_path / "sweep", on_done=lambda *n: told.append(n), **settings
+    )
+    assert summary.failed == 4 == sum(failed for _, failed in told)
+    assert summary.first_failure.startswith("diverged: ")
+    document = json.loads((tmp_path / "sweep" / "manifest.json").read_text(encoding="utf-8"))
+    assert (document["points"], document["failed"]) == (6, 4)
+
+
+def test_settings_file_says_everything_that_shapes_the_sweep(unfinished: Path) -> None:
+    document = tomllib.loads((unfinished / "sweep.toml").read_text(encoding="utf-8"))
+    assert document.pop("settings") == {
+        **{"cell": "rnn", "bias": 0.0, "bias_std": 0.0, "recurrent": "gaussian"},
+        **{"activation": "tanh", "synthetic": "gaussian", "input_std": 0.5, "anchors": "last"},
+        **{"threshold": 0.97, "dtype": "float64", **SMALL},
+    }
+    assert document == {"gamma": [0.5, 1.0, 1.5], "seed": [0, 1, 2, 3]}
+
+
+class Shuffled(Executor):
+    """Executor that finishes its work in an order of its own, and not before it must."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.threads = ThreadPoolExecutor(3)
+
+    def submit(self, *work: Any, **more: Any) -> Future[Any]:
+        delay = 0.01 * self.random.random()
+        return self.threads.submit(lambda: (time.sleep(delay), work[0](*work[1:], **more))[1])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_order_of_completion_moves_no_byte(tmp_path: Path, whole: list[bytes], seed: int) -> None:
+    executor = Shuffled(seed)
+    with executor.threads:
+        gl.run_sweep(POINTS, tmp_path / "sweep", executor=executor, jobs=3, **SMALL)
+    assert tables(tmp_path / "sweep") == whole
+
+
+class Losing(Executor):
+    """Executor that loses its workers after some chunks."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def submit(self, *work: Any, **more: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.left -= 1
+        if self.left < 0:
+            future.set_exception(ConnectionError("worker gone"))
+        else:
+            future.set_result(work[0](*work[1:], **more))
+        return future
+
+
+def test_lost_worker_keeps_what_was_finished(tmp_path: Path, whole: list[bytes]) -> None:
+    with pytest.raises(gl.WorkerError, match=r"worker gone.*the same command goes on"):
+        gl.run_sweep(POINTS, tmp_path / "sweep", executor=Losing(3), jobs=1, **SMALL)
+    told: list[int] = []
+    gl.run_sweep(POINTS, tmp_path / "sweep", on_done=lambda n, _: told.append(n), **SMALL)
+    assert told[0] > 0
+    assert tables(tmp_path / "sweep") == whole
+
+
+CHILD = """
+import sys
+import gradlab as gl
+points = gl.grid(gamma=[0.5, 1.0, 1.5], seed=range(100))
+gl.run_sweep(points, sys.argv[1], jobs=int(sys.argv[2]),
+             hidden_size=4, length=8, batch=2, input_size=2)
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[Path, int], subprocess.Popen[bytes]]]:
+    """Start a sweep in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+    def run(folder: Path, jobs: int) -> subprocess.Popen[bytes]:
+        script = tmp_path / "child.py"
+        script.write_text(f"if __name__ == '__main__':\n    exec({CHILD!r})\n", encoding="utf-8")
+        return subprocess.Popen(
+            [sys.executable, str(script), str(folder), str(jobs)], env=environment
+        )
+
+    yield run
+
+
+def test_killed_ten_times_at_random_it_ends_with_the_same_bytes(
+    start: Callable[[Path, int], subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    moments = np.random.default_rng(8)
+    folder, log = tmp_path / "killed", tmp_path / "killed" / "INCOMPLETE"
+    kills = 0
+    while kills < 10:
+        before = log.stat().st_size if log.exists() else 0
+        process = start(folder, 1)
+        grown = before + int(moments.integers(0, 15_000))
+        while process.poll() is None and not (log.exists() and log.stat().st_size > grown):
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0.0, 0.02))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, "the sweep was over before the tenth kill"
+        kills += 1
+    process = start(folder, 1)
+    assert process.wait() == 0
+    points = gl.grid(gamma=[0.5, 1.0, 1.5], seed=range(100))
+    gl.run_sweep(points, tmp_path / "whole", **SMALL)
+    assert tables(folder) == tables(tmp_path / "whole")
+
+
+def children(process: int) -> set[int]:
+    """Descendants of a process, by /proc."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdecimal():
+                stat = (entry / "stat").read_text(encoding="utf-8")
+                parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found, new = set(), {process}
+    while new:
+        new = {child for child, parent in parents.items() if parent in new} - found
+        found |= new
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_workers_of_a_killed_sweep_end_too(
+    start: Callable[[Path, int], subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    process = start(tmp_path / "sweep", 2)
+    log = tmp_path / "sweep" / "INCOMPLETE"
+    while not (log.exists() and log.stat().st_size > 5_000):
+        assert process.poll() is None
+        time.sleep(0.01)
+    workers = children(process.pid)
+    assert len(workers) >= 3
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    for _ in range(1000):
+        left = {worker for worker in workers if Path(f"/proc/{worker}").exists()}
+        if not left:
+            break
+        time.sleep(0.01)
+    assert not left
