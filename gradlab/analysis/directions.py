@@ -19,6 +19,8 @@ from gradlab.records.trajectory import Trajectory
 SPECTRA_WORK, STEPS_WORK = 6e7, 1.2e9
 # At most as many sequences and lags, and lags that are worth more than a further sequence.
 SEQUENCES, LAGS, FEW_LAGS = 8, 24, 12
+# Longest lag of an automatic choice: every step has its overhead, however small the state.
+LONGEST = 4096
 
 
 def directions(
@@ -41,7 +43,7 @@ def directions(
         Lags to measure; up to 24 between 1 and the longest, in equal ratios, if None. Those beyond
         a sequence's length are left out.
     max_lag
-        Longest of the lags that are chosen if none are given.
+        Longest of the lags that are chosen if none are given; 4096 if None.
     sequences
         How many sequences, from the first on; as many of the first 8 as keep the work small if
         None.
@@ -67,7 +69,7 @@ def directions(
     _check(lags, max_lag, sequences)
     n = cell.state_size
     longest = int(trajectory.lengths.max())
-    reach = min(longest, max_lag or longest) if lags is None else min(longest, max(lags))
+    reach = min(longest, max_lag or LONGEST) if lags is None else min(longest, max(lags))
     count = min(sequences or _affordable_sequences(n, reach), trajectory.batch)
     wanted = _spaced(n, reach, count) if lags is None else np.unique(lags)
     chosen = np.arange(count)

@@ -217,6 +217,17 @@ def test_large_states_are_measured_at_fewer_places() -> None:
     assert set(profile.lag.tolist()) == {1, 2}
 
 
+def test_very_long_sequences_are_measured_up_to_a_longest_lag(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gradlab.analysis.directions.LONGEST", 5)
+    cell = linear(np.diag([1.0, 0.5]))
+    run = gl.rollout(cell, still(9))
+    assert directions(cell, run).lag.max() == 5
+    assert directions(cell, run, max_lag=7).lag.max() == 7
+    assert directions(cell, run, lags=[9]).lag.tolist() == [9]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
