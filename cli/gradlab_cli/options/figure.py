@@ -18,9 +18,10 @@ KindOption = Annotated[
     str,
     typer.Option(
         metavar="KIND",
-        help="Of a run: decay, ladder, pairs, spectrum, singular-values, lyapunov or saturation, "
-        "with a loss gradient or gradient-pairs, of gated cells gates or paths; of a sweep: rate "
-        "or decay-by-gamma; of a comparison: compare; of a training: training or clipping.",
+        help="Of a run: decay, ladder, bounds, directions, pairs, spectrum, singular-values, "
+        "lyapunov or saturation, with a loss gradient or gradient-pairs, of gated cells gates or "
+        "paths; of a sweep: rate or decay-by-gamma; of a comparison: compare; of a training: "
+        "training or clipping.",
         show_default=False,
     ),
 ]
