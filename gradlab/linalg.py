@@ -177,9 +177,10 @@ def _nonzero(x: Float[Array, " count"]) -> Float[Array, " count"]:
 
 
 def singular_values(W: Float[Array, "n m"]) -> Float[Array, " k"]:
-    """All singular values, largest first, scaled against overflow; float64."""
+    """All singular values, largest first, scaled against overflow; float64, inf beyond it."""
     scaled, exponent = rescale(np.asarray(W, dtype=np.float64))
-    return np.asarray(np.ldexp(np.linalg.svd(scaled, compute_uv=False), exponent))
+    with np.errstate(over="ignore"):
+        return np.asarray(np.ldexp(np.linalg.svd(scaled, compute_uv=False), exponent))
 
 
 @contextmanager

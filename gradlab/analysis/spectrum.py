@@ -8,13 +8,14 @@ import numpy as np
 from jaxtyping import Complex, Float
 
 from gradlab.analysis.nonnormal import kreiss_constant, power_transient
+from gradlab.analysis.numerical_range import by_modulus, numerical_radius
 from gradlab.arrays import Array, require_finite
 from gradlab.cells.base import Cell
 from gradlab.linalg import rescale, singular_values
 from gradlab.records.spectrum import ITERATED, MatrixSpectrum, SpectralSummary
 
-REFINED = 3
 LARGEST = 128  # units of a matrix whose powers are looked at: about a fifth of a second
+LARGEST_RANGE = 1024  # whose numerical radius is searched for: about four seconds
 
 
 def spectral_summary(cell: Cell) -> SpectralSummary:
@@ -53,8 +54,8 @@ def matrix_spectrum(
     powers
         Whether to search for its Kreiss constant and its largest power: up to `LARGEST` units.
     numerical
-        Whether to search for its numerical radius, which takes a hundred eigenvalue solves and says
-        something of a matrix that is iterated, as no gate's is.
+        Whether to search for its numerical radius, which takes a dozen eigenvalue solves and says
+        something of a matrix that is iterated, as no gate's is: up to `LARGEST_RANGE` units.
 
     Raises
     ------
@@ -66,14 +67,15 @@ def matrix_spectrum(
     scale = float(np.ldexp(1.0, int(exponent)))
     sigma = singular_values(unit)
     square = W.shape[0] == W.shape[1]
-    eigenvalues = _ordered(np.linalg.eigvals(unit) if square else np.empty(0))
+    numerical = numerical and square and len(W) <= LARGEST_RANGE
+    eigenvalues = by_modulus(np.linalg.eigvals(unit) if square else np.empty(0))
     with np.errstate(over="ignore"):  # a norm beyond float64 is inf
         return MatrixSpectrum(
             singular_values=scale * sigma,
             eigenvalues=scale * eigenvalues,
             sigma_max=float(scale * sigma[0]),
             spectral_radius=float(scale * np.abs(eigenvalues[0])) if square else None,
-            numerical_radius=scale * numerical_radius(unit) if square and numerical else None,
+            numerical_radius=scale * numerical_radius(unit, eigenvalues) if numerical else None,
             henrici=scale * henrici_departure(sigma, eigenvalues) if square else None,
             condition_number=_condition(sigma),
             **(_powers(W) if powers else {}),
@@ -103,53 +105,3 @@ def henrici_departure(sigma: Float[Array, " n"], eigenvalues: Complex[Array, " n
     scale = float(sigma[0]) or 1.0
     gap = np.sum((sigma / scale) ** 2) - np.sum(np.abs(eigenvalues / scale) ** 2)
     return scale * float(np.sqrt(max(gap, 0.0)))
-
-
-def numerical_radius(W: Float[Array, "n n"]) -> float:
-    r"""Largest modulus in the numerical range of a matrix.
-
-    :math:`\max_\theta \lambda_{\max}\big(\tfrac12(e^{i\theta} W + e^{-i\theta} W^T)\big)`.
-    Lies between ρ and σ_max, and is at least σ_max/2. The half circle of angles (W is real) is
-    searched on a grid whose best neighborhoods are then refined. Source: Horn and Johnson, "Topics
-    in Matrix Analysis", section 1.5.
-    """
-    from scipy.optimize import minimize_scalar
-
-    angles = np.linspace(0.0, np.pi, _grid_size(len(W)) + 1)
-    heights = np.array([_support(W, theta) for theta in angles])
-    leading = _ordered(np.linalg.eigvals(W))[:REFINED]
-    best = max(abs(float(heights.max())), float(np.abs(leading[0])))
-    for theta in [*_peaks(angles, heights), *-np.angle(leading)]:
-        found = minimize_scalar(
-            lambda angle: -_support(W, angle),
-            bounds=(theta - angles[1], theta + angles[1]),
-            method="bounded",
-            options={"xatol": 1e-9},
-        )
-        best = max(best, float(-found.fun))
-    return best
-
-
-def _peaks(angles: Float[Array, " grid"], heights: Float[Array, " grid"]) -> Float[Array, " some"]:
-    """Angles of the highest local maxima on the grid."""
-    padded = np.concatenate([[-np.inf], heights, [-np.inf]])
-    peak = np.flatnonzero((heights >= padded[:-2]) & (heights >= padded[2:]))
-    return angles[peak[np.argsort(-heights[peak])[:REFINED]]]
-
-
-def _grid_size(n: int) -> int:
-    """Angles to try: few where each costs an eigenvalue solve of a large matrix."""
-    return 64 if n <= 128 else 24
-
-
-def _support(W: Float[Array, "n n"], theta: float) -> float:
-    from scipy.linalg import eigvalsh
-
-    rotated = np.exp(1j * theta) * W
-    top = len(W) - 1
-    return float(eigvalsh(0.5 * (rotated + rotated.conj().T), subset_by_index=[top, top])[0])
-
-
-def _ordered(eigenvalues: Array) -> Complex[Array, " n"]:
-    values = np.asarray(eigenvalues, dtype=np.complex128)
-    return values[np.lexsort((-values.imag, -values.real, -np.abs(values)))]

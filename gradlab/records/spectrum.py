@@ -31,7 +31,7 @@ class MatrixSpectrum:
     eigenvalues: Complex[Array, " m"]  # largest modulus first; conjugates by falling imaginary part
     sigma_max: float
     spectral_radius: float | None
-    numerical_radius: float | None  # max |x* W x| over unit x; None if not searched for
+    numerical_radius: float | None  # max |x* W x| over unit x; None: not searched for
     henrici: float | None  # departure from normality, sqrt(‖W‖_F² - Σ|λ|²)
     condition_number: float  # σ_max/σ_min; inf if singular
     kreiss: float | None = None  # lower value of the Kreiss constant; nan: skipped for its size

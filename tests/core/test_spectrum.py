@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradlab.analysis.spectrum import matrix_spectrum
+from gradlab.arrays import Array
 from gradlab.linalg import sign_fixed_qr
 
 
@@ -28,7 +29,7 @@ def test_radii_and_norms_keep_their_order(seed: int, n: int, scale: float) -> No
 
 def test_numerical_range_of_a_jordan_block_is_a_disk_of_known_radius() -> None:
     """The nilpotent Jordan block of order n has numerical radius cos(pi/(n + 1))."""
-    for n in (2, 3, 6):
+    for n in (2, 3, 6, 80):
         spectrum = matrix_spectrum(np.eye(n, k=1))
         assert spectrum.numerical_radius == pytest.approx(np.cos(np.pi / (n + 1)), rel=1e-9)
         assert spectrum.spectral_radius == 0.0
@@ -36,17 +37,54 @@ def test_numerical_range_of_a_jordan_block_is_a_disk_of_known_radius() -> None:
         assert spectrum.condition_number == np.inf
 
 
-def test_the_radii_of_a_normal_matrix_agree_between_the_angles_of_any_grid() -> None:
-    angles = [*np.linspace(0.1, 3.0, 7), 1.2345]
-    blocks = np.zeros((16, 16))
+@pytest.mark.parametrize("count", [8, 60])
+def test_the_radii_of_a_normal_matrix_agree_between_the_angles_of_any_grid(count: int) -> None:
+    angles = [*np.linspace(0.1, 3.0, count - 1), 1.2345]
+    blocks = np.zeros((2 * count, 2 * count))
     for i, angle in enumerate(angles):
-        radius = 1.00025 if i == 7 else 1.0
+        radius = 1.00025 if i == count - 1 else 1.0
         c, s = radius * np.cos(angle), radius * np.sin(angle)
         blocks[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = [[c, -s], [s, c]]
     spectrum = matrix_spectrum(blocks)
     assert spectrum.spectral_radius == pytest.approx(1.00025, rel=1e-12)
     assert spectrum.numerical_radius == pytest.approx(1.00025, rel=1e-9)
     assert spectrum.henrici == pytest.approx(0.0, abs=1e-6)
+
+
+def radius_on_a_fine_grid(W: Array) -> float:
+    """Largest height of 400 support lines of the numerical range."""
+    turns = np.exp(1j * np.linspace(0.0, np.pi, 400))[:, None, None]
+    return max(
+        float(np.linalg.eigvalsh(0.5 * (part * W + part.conj() * W.T)).max())
+        for part in np.array_split(turns, 8)
+    )
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "rank one", "triangular", "skew", "positive"])
+def test_large_matrix_has_the_radius_of_all_its_support_lines(kind: str) -> None:
+    """Beyond 64 units few lines are looked at; a gap of h between lines hides h²/8 at the most."""
+    n, rng = 66, np.random.default_rng(5)
+    G = rng.standard_normal((n, n)) / np.sqrt(n)
+    W = {
+        "gaussian": G,
+        "rank one": np.outer(G[0], G[1]),
+        "triangular": np.triu(G),
+        "skew": G - G.T,
+        "positive": np.abs(G),
+    }[kind]
+    found = matrix_spectrum(W).numerical_radius
+    assert found is not None
+    seen = radius_on_a_fine_grid(W)
+    rounding = 1e-12
+    assert seen * (1.0 - rounding) <= found <= seen * (1.0 + rounding) / np.cos(0.5 * np.pi / 399)
+
+
+def test_radius_of_a_matrix_of_many_units_is_not_searched_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gradlab.analysis.spectrum.LARGEST_RANGE", 4)
+    assert matrix_spectrum(np.eye(4)).numerical_radius == 1.0
+    assert matrix_spectrum(np.eye(5)).numerical_radius is None
 
 
 @pytest.mark.parametrize("scale", [1e308, 1e-310])
