@@ -17,6 +17,7 @@ from gradlab.sweeps.points import measure_point
 SHAPING = "model recurrence cell hidden_size input_size length batch anchors max_lag".split()
 MOST_SHAPES = 64  # sizes that are told apart; of more, as many are sampled evenly
 PROBE_SECONDS = 3.0  # after which no larger size is measured
+SIZED_SECONDS = 0.5  # of a point that is measured once more, for its memory
 PROCESS_BYTES = 120 * 2**20  # of an interpreter with NumPy and SciPy
 STATES = {"lstm": 2}  # numbers of the state for each unit, where they are several
 SMALL = 100  # units below which a step costs its calls rather than its operations
@@ -50,11 +51,12 @@ def estimate_sweep(points: Sequence[Point], *, jobs: int = 1, **fixed: Any) -> S
         _measure(plan, places[0])  # what is imported on first use is no part of a point
         seconds = _seconds(plan, places)
         largest = places[len(seconds) - 1]
-        memory, disk = _bytes(plan, largest)
+        sized = places[max(0, sum(each < SIZED_SECONDS for each in seconds) - 1)]
+        memory, disk = _bytes(plan, sized)
     scale = _work(plan, largest)
     rest = [seconds[-1] * _work(plan, place) / scale for place in places[len(seconds) :]]
     mean = (sum(seconds) + sum(rest)) / len(places)
-    growth = _room(plan, places[-1]) / _room(plan, largest)
+    growth = max(_room(plan, place) for place in places) / _room(plan, sized)
     return SweepEstimate(
         points=len(points),
         jobs=jobs,
@@ -63,7 +65,7 @@ def estimate_sweep(points: Sequence[Point], *, jobs: int = 1, **fixed: Any) -> S
         seconds_a_point=mean,
         seconds=mean * len(points) / min(jobs, len(points)),
         bytes_a_process=PROCESS_BYTES + int(memory * growth),
-        disk_bytes=int(disk * len(points)),
+        disk_bytes=int(disk * _mean_lags(plan, places, sized) * len(points)),
     )
 
 
@@ -98,21 +100,35 @@ def _room(plan: Plan, place: int) -> float:
     return float(settings.batch * n * (n + settings.length) + n**2)
 
 
+def _mean_lags(plan: Plan, places: Sequence[int], sized: int) -> float:
+    """Mean number of lags of a point, in those of one whose tables were measured."""
+    lags = [_lags(plan, place) for place in places]
+    return sum(lags) / len(lags) / _lags(plan, sized)
+
+
+def _lags(plan: Plan, place: int) -> int:
+    settings = plan.settings(place)
+    return min(settings.length, settings.max_lag or settings.length)
+
+
 def _measure(plan: Plan, place: int) -> PointResult:
     point = plan.points[place]
     return measure_point({**plan.fixed, **point}, parameters=point)
 
 
 def _seconds(plan: Plan, places: Sequence[int]) -> list[float]:
-    """Time of the smaller points, one at least."""
-    until = time.perf_counter() + PROBE_SECONDS
+    """Time of the smaller points, one at least; none is begun that would take too long."""
+    left = PROBE_SECONDS
     taken: list[float] = []
-    for place in places:
+    for index, place in enumerate(places):
+        if index:
+            expected = taken[-1] * _work(plan, place) / _work(plan, places[index - 1])
+            if expected > left:
+                break
         started = time.perf_counter()
         _measure(plan, place)
         taken.append(time.perf_counter() - started)
-        if time.perf_counter() > until:
-            break
+        left -= taken[-1]
     return taken
 
 

@@ -20,7 +20,7 @@ from gradlab_reports.catalog import (
     FigureKind,
 )
 from gradlab_reports.drawing import Drawing, draw, failed, plot_function
-from gradlab_reports.loading import RunTables, load_frame
+from gradlab_reports.loading import RunTables, has_spectral_norms, load_frame
 from gradlab_reports.run_folder import RunFolder, open_comparison, open_run, read_document
 
 logger = logging.getLogger("gradlab_reports")
@@ -131,6 +131,7 @@ def write_sweep_figures(folder: Path) -> list[Path]:
     -------
     paths
         The files written below ``figures/``; a figure that cannot be drawn is logged and left out.
+        None where no point has a spectral norm to be drawn over, as gated cells have not.
 
     Raises
     ------
@@ -139,7 +140,9 @@ def write_sweep_figures(folder: Path) -> list[Path]:
     gl.OutputError
         If it cannot be written to.
     """
-    return _write_figures(Path(folder), SWEEP_KINDS, "sweep")
+    folder = Path(folder)
+    kinds = SWEEP_KINDS if has_spectral_norms(folder) else ()
+    return _write_figures(folder, kinds, "sweep")
 
 
 def write_training_figures(folder: Path) -> list[Path]:

@@ -59,7 +59,9 @@ def load_frame(source: Path, kind: FigureKind, recurrence: str | None = None) ->
     # A sweep's tables are small, and which of its columns were swept is not known beforehand.
     everything = kind.table.startswith("sweep")
     table = read_table(path, kind.columns, None if everything else kind.optional)
-    if kind is not COMPARISON or recurrence is not None:
+    # Of a comparison and of a sweep all recurrences are drawn together.
+    together = everything or kind is COMPARISON
+    if not together or recurrence is not None:
         table = one_recurrence(table, recurrence, path)
     added = _ADDED.get(kind.table)
     return table if added is None else added(table, path)
@@ -78,6 +80,16 @@ def table_path(source: Path, kind: FigureKind) -> Path:
             f"{source} holds no {kind.table}, the source of the figure {kind.name!r}: {advice}"
         )
     return path
+
+
+def has_spectral_norms(folder: Path) -> bool:
+    """Whether a point of a sweep has a spectral norm; True where the table cannot tell."""
+    path = folder / "sweep.csv"
+    if not path.is_file():
+        return True
+    import numpy as np
+
+    return bool(np.isfinite(read_table(path, ("gamma_w",))["gamma_w"]).any())
 
 
 def _with_gamma(profiles: pd.DataFrame, path: Path) -> pd.DataFrame:
