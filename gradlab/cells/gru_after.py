@@ -111,8 +111,8 @@ def after_unroll(
     (r, z), sigma, phi = gates, functions.gate.writer, functions.candidate.writer
     by_gate = drive.reshape(*drive.shape[:2], 4, n).transpose(0, 2, 1, 3)
     a_gates, a_n, q = drive[:, :, : 2 * n], by_gate[:, 2], by_gate[:, 3]
-    steps = zip(a_gates, by_gate[:, :2], a_n, q, states, states[1:], strict=False)
-    for a_rz, a_rz_by_gate, a, q_t, h, following in steps:
+    h, steps = states[0], zip(a_gates, by_gate[:, :2], a_n, q, states[1:], strict=True)
+    for a_rz, a_rz_by_gate, a, q_t, following in steps:
         h.dot(W, product)
         np.add(a_rz, by_gates, a_rz)
         np.add(q_t, by_candidate, q_t)
@@ -124,6 +124,7 @@ def after_unroll(
         np.subtract(old, new, following)
         np.multiply(following, z, following)
         np.add(following, new, following)
+        h = following
     return drive, states
 
 

@@ -33,11 +33,10 @@ def lstm_unroll(
     by_gate = drive.reshape(*drive.shape[:2], 4, -1).transpose(0, 2, 1, 3)
     gates = np.empty_like(by_gate[0], order="C")
     _, _, g, o = gates
-    outputs, cells = states[:, :, :hidden], states[1:, :, hidden:]
+    h, outputs, cells = states[0, :, :hidden], states[1:, :, :hidden], states[1:, :, hidden:]
     whole = functions.peepholes is None and drive[0].size < FEW
     advance = _cell(functions, gates, whole)
-    steps = zip(drive, by_gate, outputs, outputs[1:], cells, strict=False)
-    for a, a_by_gate, h, h_next, c_next in steps:
+    for a, a_by_gate, h_next, c_next in zip(drive, by_gate, outputs, cells, strict=True):
         h.dot(W, product)
         np.add(a, product, a)
         advance(a_by_gate, c)
@@ -46,6 +45,7 @@ def lstm_unroll(
             np.multiply(o, g, h_next)
         else:
             h_next[...] = (o * g) @ W_hr.T
+        h = h_next
     return drive, states
 
 

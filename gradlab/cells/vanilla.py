@@ -185,10 +185,12 @@ class VanillaCell:
         W, write = multiplicand(self.W_hh.T, len(start)), self.phi.writer
         states = np.empty((len(drive) + 1, *start.shape), dtype=start.dtype)
         states[0], product = start, np.empty(start.shape, dtype=start.dtype)
-        for z, h, following in zip(drive, states, states[1:], strict=False):
+        h = states[0]
+        for z, following in zip(drive, states[1:], strict=True):
             h.dot(W, product)
             np.add(z, product, z)
             write(z, following)
+            h = following
         return drive, states
 
     def step(
