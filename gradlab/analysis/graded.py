@@ -18,6 +18,8 @@ from gradlab.linalg import log
 # Cosine between rows below which they count as orthogonal, and sweeps over all pairs at most.
 ORTHOGONAL = 1e-12
 SWEEPS = 40
+# Relative error of a row that is noise alone, however much larger the noise.
+LOST = 1e300
 # A singular value this much above an unresolved one is not changed by it within 1e-6.
 CLEAR = float(np.log(1e3))
 
@@ -89,9 +91,10 @@ class GradedProducts:
         self.rows, lengths = _normalized(weights @ self.rows)
         self.log_rows = base + log(lengths)
         told = lengths > 0.0
-        inherited = np.vecmat(self.error, np.abs(weights).transpose(0, 2, 1))
+        inherited = _root_of_squares(weights * self.error[:, None, :])
         added = np.exp(np.minimum(log_noise - np.where(told, self.log_rows, 0.0), 700.0))
-        self.error = np.where(told, inherited / np.where(told, lengths, 1.0) + added, 0.0)
+        error = inherited / np.where(told, lengths, 1.0) + added
+        self.error = np.where(told, np.minimum(error, LOST), 0.0)
 
 
 def log_lengths_of_orthogonalized(
@@ -153,6 +156,14 @@ def _normalized(
     """Rows of unit length, and their lengths; rows of zeros stay."""
     lengths = np.sqrt(np.vecdot(rows, rows))
     return rows / np.where(lengths > 0.0, lengths, 1.0)[:, :, None], lengths
+
+
+def _root_of_squares(terms: Float[Array, "batch n some"]) -> Float[Array, "batch n"]:
+    """Lengths of rows whose squares may be far outside the range of float64."""
+    largest = np.abs(terms).max(axis=2)
+    scale = np.where(largest > 0.0, largest, 1.0)
+    relative = terms / scale[:, :, None]
+    return scale * np.sqrt(np.vecdot(relative, relative)) * (largest > 0.0)
 
 
 def _by_size(

@@ -43,14 +43,15 @@ class DirectionProfile:
     def participation_ratio(self) -> Float[Array, " pairs"]:
         r"""(Σσ²)²/Σσ⁴: n where all directions are kept alike, 1 where one is; 0 for a zero product.
 
-        What is not resolved is too small to count.
+        What is not resolved is too small to count beside the largest; nan where that is not.
         """
         values = self.log_singular_values
         largest = values[:, :1]
         with np.errstate(invalid="ignore"):
             relative = np.exp(2.0 * (values - largest))
         squares = np.where(np.isneginf(values) | np.isnan(values), 0.0, relative)
-        return np.asarray(squares.sum(axis=1) ** 2 / np.maximum((squares**2).sum(axis=1), 1.0))
+        ratio = squares.sum(axis=1) ** 2 / np.maximum((squares**2).sum(axis=1), 1.0)
+        return np.where(np.isnan(largest[:, 0]), np.nan, ratio)
 
     @property
     def surviving(self) -> Float[Array, " pairs"]:

@@ -242,3 +242,26 @@ def test_impossible_places_are_refused(options: dict[str, Any], words: str) -> N
     cell = linear(np.eye(2))
     with pytest.raises(gl.SettingError, match=words):
         directions(cell, gl.rollout(cell, still(4)), **options)
+
+
+def test_the_spectrum_of_a_long_product_of_dense_steps_is_resolved() -> None:
+    """Its largest is the norm, its smallest that of the inverse, and all add up to ln|det|."""
+    cell = gl.LSTMCell.initialize(
+        input_size=1, hidden_size=32, gain=3.0, rng=np.random.default_rng(0)
+    )
+    run = gl.rollout(cell, np.random.default_rng(1).standard_normal((100, 1, 1)))
+    values = directions(cell, run, lags=[100]).log_singular_values[0]
+    volume = sum(float(step.log_abs_det()[0]) for step in cell.linearize(run))
+    ends = gl.jacobian_profile(cell, run, anchors="last")
+    assert values[0] == pytest.approx(ends.log_norm[-1], abs=1e-10)
+    assert values[-1] == pytest.approx(ends.log_sigma_min[-1], abs=1e-6)
+    assert values.sum() == pytest.approx(volume, abs=1e-8)
+
+
+def test_where_not_even_the_largest_is_resolved_nothing_is_counted() -> None:
+    profile = DirectionProfile(
+        sequence=np.array([0]), t=np.array([9]), lag=np.array([9]),
+        log_singular_values=np.full((1, 4), np.nan), log_ceiling=np.array([3.0]),
+    )  # fmt: skip
+    for counted in (profile.participation_ratio, profile.surviving, profile.followers):
+        np.testing.assert_array_equal(counted, [np.nan])

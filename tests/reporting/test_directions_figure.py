@@ -81,6 +81,15 @@ def test_the_finding_counts_directions() -> None:
     assert "(1 below are not resolved)" in finding(frame)
 
 
+def test_a_last_lag_of_which_nothing_is_resolved_is_said_to_be_so() -> None:
+    frame = spectrum([-0.01, -0.1, -0.2])
+    frame.loc[frame["lag"] == 100, "log_singular_value"] = math.nan
+    assert finding(frame) == (
+        "At lag 100 none of the 3 singular values of the product is resolved."
+    )
+    assert len(plot_directions(frame).get_lines()) > 3
+
+
 def test_the_counts_come_from_the_table_beside(write_run: WriteRun) -> None:
     run = write_run("run", steps=20, partial=True)
     frame = load_frame(run, KINDS["directions"])

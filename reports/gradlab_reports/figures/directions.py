@@ -69,6 +69,8 @@ def finding(frame: pd.DataFrame) -> str:
     rows = frame[frame["lag"] == lag]
     values = column(rows, "log_singular_value")
     told = values[~np.isnan(values)]
+    if not len(told):
+        return f"At lag {lag} none of the {n} singular values of the product is resolved."
     words = (
         f"At lag {lag} the {n} singular values of the product go from {factor(told.max())} down "
         f"to {factor(told.min())}"
