@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,6 +45,11 @@ class Console:
         """Write a message to stderr."""
         if not self.quiet:
             typer.echo(message, err=True)
+
+    def assumptions(self, sentences: Iterable[str]) -> None:
+        """Write to stderr what was read, taken or left out; each sentence says which it is."""
+        for sentence in sentences:
+            self.note(f"note: {sentence}")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Write a table to stdout: framed on a terminal with room for it, else plain."""

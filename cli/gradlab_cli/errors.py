@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import ParamSpec
 
@@ -21,13 +22,14 @@ Parameters = ParamSpec("Parameters")
 
 
 def guarded(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Command whose known errors end as one line on stderr and an exit code, without a traceback.
+    """Command whose known errors end as one line on stderr and an exit code.
 
     Parameters
     ----------
     command
         Any command function. What it raises beyond the known errors passes through: that is a
-        defect of gradlab, and its traceback is wanted.
+        defect of gradlab, and its traceback is wanted. That of a known error is written only if
+        the command's option ``debug`` is set.
 
     Returns
     -------
@@ -43,6 +45,8 @@ def guarded(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
             raise
         except (gl.GradlabError, OSError, MemoryError) as error:
             drop_unwritable_output()
+            if kwargs.get("debug"):
+                typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
             complain(one_line(error))
             raise typer.Exit(KNOWN_ERROR) from error
         except KeyboardInterrupt as error:

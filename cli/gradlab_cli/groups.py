@@ -134,6 +134,7 @@ class MessageOptions:
 
     json: output.JsonOption = False
     quiet: output.QuietOption = False
+    debug: output.DebugOption = False  # heeded where errors are caught: `errors.guarded`
 
 
 def given(group: Group) -> dict[str, Any]:

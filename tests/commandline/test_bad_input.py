@@ -45,6 +45,20 @@ def test_missing_model_is_named(refused: Callable[..., str], tmp_path: Path, nam
     assert "does not exist" in line
 
 
+def test_traceback_is_written_if_asked_for_and_only_then(
+    gradlab: Run, model: Model, tmp_path: Path
+) -> None:
+    truncated = tmp_path / "cut.pt"
+    truncated.write_bytes(model("lstm_1l.pt").read_bytes()[:900])
+    plain = gradlab("inspect", truncated)
+    told = gradlab("inspect", truncated, "--debug")
+    assert (plain.code, told.code) == (1, 1)
+    assert told.err.startswith("Traceback (most recent call last):\n")
+    assert "read_archive" in told.err
+    assert told.err.splitlines()[-1] == plain.error
+    assert told.out == plain.out == ""
+
+
 def test_missing_inputs_are_named(refused: Callable[..., str], tmp_path: Path) -> None:
     assert "missing.npy" in refused("random", "--inputs", tmp_path / "missing.npy")
 

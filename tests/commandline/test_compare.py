@@ -337,4 +337,4 @@ def test_figure_that_fails_loses_no_number(
 
 def test_assumptions_are_told_with_the_run_they_belong_to(gradlab: Run, runs: Path) -> None:
     outcome = gradlab("compare", runs / "a", runs / "deep" / "l0")
-    assert "assumed: deep/l0: the file does not store" in outcome.err
+    assert "note: deep/l0: the file does not store" in outcome.err

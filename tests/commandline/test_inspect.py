@@ -77,7 +77,7 @@ def test_assumptions_go_to_stderr_and_into_the_document(gradlab: Run, model: Mod
     outcome = gradlab("inspect", model("rnn_tanh_1l.pt"), "--json")
     assumptions = json.loads(outcome.out)["assumptions"]
     assert any("tanh assumed" in line for line in assumptions)
-    assert outcome.err.splitlines() == [f"assumed: {line}" for line in assumptions]
+    assert outcome.err.splitlines() == [f"note: {line}" for line in assumptions]
 
 
 def test_quiet_leaves_the_data_and_drops_the_messages(gradlab: Run, model: Model) -> None:

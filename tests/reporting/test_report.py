@@ -107,7 +107,7 @@ def test_the_page_tells_verdict_evidence_numbers_assumptions_provenance_in_this_
         "Horizons",
         "Recurrent weights",
         "mean derivative φ′",
-        "Assumptions",
+        "Assumptions and notes",
         "tanh was assumed",
         "Provenance",
         "gradlab report vanishing -o out",

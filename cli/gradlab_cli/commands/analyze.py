@@ -47,7 +47,6 @@ def analyze(
     summary = dynamics.summary()
     console.document(summary)
     console.text("\n".join(summary_lines(summary)))
-    for assumption in dynamics.assumptions:
-        console.note(f"assumed: {assumption}")
+    console.assumptions(dynamics.assumptions)
     if output is not None:
         console.note(f"wrote {output}")

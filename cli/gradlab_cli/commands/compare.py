@@ -54,7 +54,6 @@ def _tell(document: Mapping[str, Any], page: Path | None, console: Console) -> N
     console.table(table.header, table.rows)
     for remark in words.remarks(document):
         console.note(remark)
-    for assumption in words.assumptions(document):
-        console.note(f"assumed: {assumption}")
+    console.assumptions(words.assumptions(document))
     if page is not None:
         console.text(str(page))

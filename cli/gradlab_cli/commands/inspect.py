@@ -57,8 +57,7 @@ def inspect(
         console.table(GATE_COLUMNS, gates)
     for line in _certified(document["recurrences"], budget):
         console.text(line)
-    for assumption in document["assumptions"]:
-        console.note(f"assumed: {assumption}")
+    console.assumptions(document["assumptions"])
 
 
 def _certified(entries: Sequence[dict[str, Any]], budget: float) -> list[str]:

@@ -105,5 +105,4 @@ def _tell(folder: Path, page: Path, console: Console) -> None:
     regimes = {entry["name"]: entry["regime"]["name"] for entry in entries}
     console.document({"schema": 1, "run": str(folder), "page": str(page), "regimes": regimes})
     console.text("\n".join([*verdict_lines(entries), str(page)]))
-    for assumption in dict.fromkeys(line for entry in entries for line in entry["assumptions"]):
-        console.note(f"assumed: {assumption}")
+    console.assumptions(dict.fromkeys(line for entry in entries for line in entry["assumptions"]))

@@ -95,3 +95,12 @@ QuietOption = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+
+DebugOption = Annotated[
+    bool,
+    typer.Option(
+        "--debug",
+        help="Write the traceback of an error before its line.",
+        rich_help_panel=OUTPUT,
+    ),
+]
