@@ -163,7 +163,7 @@ def _root_of_squares(terms: Float[Array, "batch n some"]) -> Float[Array, "batch
     largest = np.abs(terms).max(axis=2)
     scale = np.where(largest > 0.0, largest, 1.0)
     relative = terms / scale[:, :, None]
-    return scale * np.sqrt(np.vecdot(relative, relative)) * (largest > 0.0)
+    return np.asarray(scale * np.sqrt(np.vecdot(relative, relative)))
 
 
 def _by_size(

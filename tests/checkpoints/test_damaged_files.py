@@ -34,8 +34,11 @@ WHOLE = (
     "lstm_statedict.pkl",
 )
 MODELS = Path(__file__).parents[1] / "fixtures" / "models"
+NO_MODELS = {".txt", ".md"}
 EVERY = sorted(
-    path.name for path in MODELS.iterdir() if path.is_file() and ".oracle." not in path.name
+    path.relative_to(MODELS).as_posix()
+    for path in MODELS.rglob("*")
+    if path.is_file() and ".oracle." not in path.name and path.suffix not in NO_MODELS
 )
 Edits = list[tuple[int, int]]
 EDITS = st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), min_size=1, max_size=4)
