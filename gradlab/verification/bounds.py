@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from gradlab.analysis.bounds import bound_ladder
+from gradlab.analysis.jacobians import jacobian_profile
 from gradlab.cells.vanilla import VanillaCell
 from gradlab.engine.rollout import rollout
 from gradlab.records.trajectory import Trajectory
@@ -20,6 +22,9 @@ RUNGS = {
     "saturation": 6.9683069140721,
     "onestep": 4.2508117607301,
     "exact": -3.8902342268676,
+    "radius": -5.2934435861329,
+    "determinant": -8.532788171098,
+    "sigma_min": -25.547945193414,
 }
 BLOCKS = {2: 1.2187075165751, 3: -1.3942755657398, 6: -2.7396654269442}
 
@@ -44,7 +49,22 @@ def expectations() -> Sequence[Expectation]:
         )
         for block, value in BLOCKS.items()
     ]
-    return (*rungs, *blocks)
+    return (*rungs, *blocks, *_norms())
+
+
+def _norms() -> list[Expectation]:
+    """What lies about the norm of the product, and what needs no product."""
+    cases = (
+        ("ln |P|_F", _log_frobenius, -3.8815183881023),
+        ("ln |P|_F less half of ln 5, below ln |P|", _mean_square, -4.6862373443193),
+        ("ln |det P|, from the steps alone", _log_det, -42.66394085549),
+    )
+    return [
+        Expectation(
+            name=f"product of 12 steps: {name}", compute=compute, expected=value, absolute=1e-10
+        )
+        for name, compute, value in cases
+    ]
 
 
 def _instance() -> tuple[VanillaCell, Trajectory]:
@@ -57,6 +77,20 @@ def _rung(name: str, block: int | None) -> float:
     cell, trajectory = _instance()
     ladder = bound_ladder(cell, trajectory, block=block or N)
     return float(ladder.rungs[name][ladder.lag == STEPS][0])
+
+
+def _log_frobenius() -> float:
+    profile = jacobian_profile(*_instance(), anchors="last")
+    return float(profile.log_frobenius[profile.lag == STEPS][0])
+
+
+def _mean_square() -> float:
+    return _log_frobenius() - 0.5 * math.log(N)
+
+
+def _log_det() -> float:
+    cell, trajectory = _instance()
+    return float(sum(step.log_abs_det()[0] for step in cell.linearize(trajectory)))
 
 
 BOUNDS = Group(title="bounds", expectations=expectations)

@@ -6,15 +6,17 @@ from collections.abc import Callable
 
 from gradlab.records.verification import Check, Verification
 from gradlab.verification.bounds import BOUNDS
+from gradlab.verification.certificates import CERTIFICATES
 from gradlab.verification.finite_size import FINITE_SIZE
 from gradlab.verification.gated import GATED
 from gradlab.verification.gradients import GRADIENTS
 from gradlab.verification.linear import LINEAR
 from gradlab.verification.lyapunov import LYAPUNOV
 from gradlab.verification.mean_field import MEAN_FIELD
+from gradlab.verification.precision import PRECISION
 from gradlab.verification.published import PUBLISHED
 
-GROUPS = (LINEAR, BOUNDS, GATED, GRADIENTS, MEAN_FIELD, LYAPUNOV)
+GROUPS = (LINEAR, BOUNDS, CERTIFICATES, GATED, GRADIENTS, MEAN_FIELD, LYAPUNOV, PRECISION)
 SIMULATIONS = (FINITE_SIZE, PUBLISHED)
 
 

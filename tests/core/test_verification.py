@@ -10,13 +10,16 @@ import pytest
 
 import gradlab as gl
 from gradlab import linalg
-from gradlab.analysis import meanfield
+from gradlab.analysis import lower_bounds, meanfield
+from gradlab.analysis.precision import FloatFormat
 from gradlab.arrays import Array
-from gradlab.verification import published, verifying
+from gradlab.verification import certificates, published, verifying
 from gradlab.verification.bounds import BOUNDS
+from gradlab.verification.certificates import CERTIFICATES
 from gradlab.verification.expectations import Expectation, Group
 from gradlab.verification.linear import LINEAR
 from gradlab.verification.mean_field import MEAN_FIELD
+from gradlab.verification.precision import PRECISION
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def test_checks_have_names_of_their_own_and_every_room_has_some(
     verification: gl.Verification,
 ) -> None:
     names = [check.name for check in verification.checks]
-    assert len(set(names)) == len(names) > 150
+    assert len(set(names)) == len(names) > 290
     assert {check.group for check in verification.checks} == {g.title for g in verifying.GROUPS}
 
 
@@ -99,6 +102,48 @@ def test_theory_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("gradlab.verification.mean_field.mean_field", broken)
     assert fails(MEAN_FIELD)
+
+
+def test_search_that_proves_too_little_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(cell: Any, **_: Any) -> gl.Certificates:
+        return gl.certificates(cell, search=False)
+
+    certificates._found.cache_clear()
+    monkeypatch.setattr("gradlab.verification.certificates.certificates", broken)
+    assert fails(CERTIFICATES)
+    certificates._found.cache_clear()
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_proof_that_is_always_or_never_accepted_is_seen(
+    monkeypatch: pytest.MonkeyPatch, answer: bool
+) -> None:
+    def broken(*_: Any) -> bool:
+        return answer
+
+    monkeypatch.setattr("gradlab.verification.certificates.verify_lmi", broken)
+    failed = [check.name for check in CERTIFICATES.checks() if not check.passed]
+    assert [name.split(": ")[1][0] for name in failed] == ["0" if answer else "1"]
+
+
+def test_lower_rung_that_is_too_high_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = lower_bounds.log_dets
+
+    def broken(*arguments: Any) -> Array:
+        return np.asarray(original(*arguments) + 1e-10)
+
+    monkeypatch.setattr("gradlab.analysis.lower_bounds.log_dets", broken)
+    failed = [check.name for check in BOUNDS.checks() if not check.passed]
+    assert failed == ["ladder, rung determinant: ln of the bound at lag 12"]
+
+
+def test_rounding_that_is_off_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def truncated(self: FloatFormat, x: float) -> float:
+        unit = math.ldexp(1.0, math.frexp(x)[1] - self.significand_bits)
+        return math.floor(x / unit) * unit
+
+    monkeypatch.setattr(FloatFormat, "round", truncated)
+    assert fails(PRECISION)
 
 
 def test_published_spectra_state_size_and_length() -> None:
