@@ -18,7 +18,7 @@ from gradlab.records.trajectory import Trajectory
 # seconds each.
 SPECTRA_WORK, STEPS_WORK = 6e7, 1.2e9
 # At most as many sequences and lags, and lags that are worth more than a further sequence.
-SEQUENCES, LAGS, FEW_LAGS = 8, 24, 12
+SEQUENCES, LAGS, FEW_LAGS = 4, 16, 8
 # Longest lag of an automatic choice: every step has its overhead, however small the state.
 LONGEST = 4096
 
@@ -40,12 +40,12 @@ def directions(
     trajectory
         Where the Jacobians are taken; t is each sequence's last step.
     lags
-        Lags to measure; up to 24 between 1 and the longest, in equal ratios, if None. Those beyond
+        Lags to measure; up to 16 between 1 and the longest, in equal ratios, if None. Those beyond
         a sequence's length are left out.
     max_lag
         Longest of the lags that are chosen if none are given; 4096 if None.
     sequences
-        How many sequences, from the first on; as many of the first 8 as keep the work small if
+        How many sequences, from the first on; as many of the first 4 as keep the work small if
         None.
 
     Returns
