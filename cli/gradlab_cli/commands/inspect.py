@@ -27,6 +27,7 @@ COLUMNS = {
     "condition_number": "condition",
     "kreiss": "Kreiss",
 }
+SOURCE_COLUMNS = ("recurrence", "stored as", "read from")
 GATE_COLUMNS = ("recurrence", "gate", "sigma_max", "spectral radius", "note")
 
 
@@ -55,6 +56,7 @@ def inspect(
     gates = [row for entry in document["recurrences"] for row in _gate_rows(entry)]
     if gates:
         console.table(GATE_COLUMNS, gates)
+    console.table(SOURCE_COLUMNS, [_source_row(entry) for entry in document["recurrences"]])
     for line in _certified(document["recurrences"], budget):
         console.text(line)
     console.assumptions(document["assumptions"])
@@ -70,6 +72,10 @@ def _certified(entries: Sequence[dict[str, Any]], budget: float) -> list[str]:
 
 def _row(entry: dict[str, Any]) -> list[str]:
     return [cell(entry[key]) for key in COLUMNS]
+
+
+def _source_row(entry: dict[str, Any]) -> list[str]:
+    return [entry["name"], cell(entry["stored_dtype"]), ", ".join(entry["tensors"]) or "-"]
 
 
 def _gate_rows(entry: dict[str, Any]) -> list[list[str]]:
