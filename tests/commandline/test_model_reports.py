@@ -17,7 +17,7 @@ import pytest
 Run = Callable[..., Any]
 Model = Callable[[str], Path]
 
-SHORT = ("--length", 3, "--batch", 1, "--exponents", 0, "--certificates", "none")
+SHORT = ("--length", 3, "--batch", 1, "--exponents", 0)
 # By format: a file, what had to be assumed of it, and the extra that reading it needs.
 ASSUMED = {
     "PyTorch": ("rnn_relu_2l.pt", "non-linearity of l0, l1: tanh assumed", None),
@@ -92,4 +92,4 @@ def test_report_of_silero_shows_the_norm_that_its_weights_do_not_let_expect(
     assert entry["regime"]["name"] == "near-critical"
     page = words(folder / "report.html")
     assert re.search(r"measured median norm goes from \S+ at lag 1 to 7\.61 at lag 40", page)
-    assert re.search(r"stack 28\.25 .*?not a bound for gated cells", page)
+    assert re.search(r"stack 28\.25 .*?No gate's σ max bounds the gradient", page)
