@@ -122,10 +122,12 @@ if TYPE_CHECKING:
     from gradlab.storage.folder import refuse_to_overwrite as refuse_to_overwrite
     from gradlab.storage.runs import load_run as load_run
     from gradlab.storage.runs import save as save
+    from gradlab.storage.sweep_analyses import save_sweep_analysis as save_sweep_analysis
     from gradlab.storage.sweeps import save_sweep as save_sweep
     from gradlab.storage.trainings import claim_training as claim_training
     from gradlab.storage.trainings import finish_training as finish_training
     from gradlab.storage.trainings import save_training as save_training
+    from gradlab.sweeps.analyses import analyze_sweep as analyze_sweep
     from gradlab.sweeps.clusters import dask_executor as dask_executor
     from gradlab.sweeps.estimates import estimate_sweep as estimate_sweep
     from gradlab.sweeps.grids import grid as grid
@@ -234,8 +236,10 @@ _ROOMS = {
     "gradlab.storage.export": ("export_npz",),
     "gradlab.storage.folder": ("refuse_to_overwrite",),
     "gradlab.storage.runs": ("load_run", "save"),
+    "gradlab.storage.sweep_analyses": ("save_sweep_analysis",),
     "gradlab.storage.sweeps": ("save_sweep",),
     "gradlab.storage.trainings": ("claim_training", "finish_training", "save_training"),
+    "gradlab.sweeps.analyses": ("analyze_sweep",),
     "gradlab.sweeps.clusters": ("dask_executor",),
     "gradlab.sweeps.estimates": ("estimate_sweep",),
     "gradlab.sweeps.grids": ("grid",),

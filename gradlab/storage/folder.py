@@ -23,6 +23,8 @@ OWN_NAMES = frozenset(
     "directions.csv product_spectrum.csv mean_field.csv gates.csv paths.csv gradient.csv "
     "gradient_pairs.csv sweep.csv sweep_profiles.csv sweep.toml sweep.csv.partial "
     "sweep_profiles.csv.partial sweep.toml.partial manifest.json.partial "
+    "sweep_analysis.json sweep_analysis.csv sweep.md sweep.parquet sweep_profiles.parquet "
+    "sweep.parquet.partial sweep_profiles.parquet.partial "
     "training.csv clipping.csv weights.npz checkpoint.npz compare.csv compare.json "
     "compare.html".split()
 )
