@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gradlab_reports.bundle import write_sweep_figures as write_sweep_figures
     from gradlab_reports.bundle import write_training_figures as write_training_figures
     from gradlab_reports.catalog import figure_kinds as figure_kinds
+    from gradlab_reports.sweep_words import write_sweep_words as write_sweep_words
 
 _HOME = {
     "figure_kinds": "gradlab_reports.catalog",
@@ -19,6 +20,7 @@ _HOME = {
     "write_figure": "gradlab_reports.bundle",
     "write_report": "gradlab_reports.bundle",
     "write_sweep_figures": "gradlab_reports.bundle",
+    "write_sweep_words": "gradlab_reports.sweep_words",
     "write_training_figures": "gradlab_reports.bundle",
 }
 
@@ -28,6 +30,7 @@ __all__ = [
     "write_figure",
     "write_report",
     "write_sweep_figures",
+    "write_sweep_words",
     "write_training_figures",
 ]
 

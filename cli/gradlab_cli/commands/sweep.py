@@ -75,24 +75,27 @@ def sweep(
             **workers,
             **wanted.fixed,
         )
-    _tell(summary, output, console)
+    _tell(summary, output, drawing.words, console)
     drawing.tell_failures(output)
 
 
 class _Drawing:
-    """Figures of a sweep whose tables are written: what fails is told at the end."""
+    """Analysis, figures and words of a sweep whose tables are written; failures told at the end."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._lines: list[str] = []
         self._error: gl.GradlabError | None = None
+        self.words = ""
 
     def __call__(self, folder: Path) -> None:
-        from gradlab_reports import write_sweep_figures
+        from gradlab_reports import write_sweep_figures, write_sweep_words
 
         try:
             with keeping_numbers(folder) as self._lines, self._console.working("drawing"):
+                gl.save_sweep_analysis(gl.analyze_sweep(folder), folder)
                 write_sweep_figures(folder)
+                self.words = write_sweep_words(folder)
         except gl.GradlabError as error:
             self._error = error
 
@@ -121,10 +124,12 @@ def _megabytes(count: int) -> str:
     return f"{count / 1e9:.3g} GB" if count >= 1e9 else f"{count / 1e6:.3g} MB"
 
 
-def _tell(summary: Any, folder: Path, console: Console) -> None:
+def _tell(summary: Any, folder: Path, words: str, console: Console) -> None:
     console.document({"schema": 1, "sweep": str(folder), **summary.to_summary()})
     counts = ", ".join(f"{count} {regime}" for regime, count in summary.regimes.items())
     console.text(f"{summary.points} points: {counts or 'none measured'}")
+    if words:
+        console.text(words)
     console.text(str(folder / TABLE))
     if summary.failed:
         raise gl.GradlabError(
