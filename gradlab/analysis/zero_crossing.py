@@ -76,7 +76,7 @@ def slope(
 
 
 def resampled_means(
-    groups: Sequence[Float[Array, " networks"]], resamples: int, rng: np.random.Generator
+    groups: Sequence[Float[Array, " _"]], resamples: int, rng: np.random.Generator
 ) -> Float[Array, "resamples levels"]:
     """Means of as many values drawn with replacement, each level for itself."""
     return np.stack([_means(values, resamples, rng) for values in groups], axis=1)
@@ -91,7 +91,7 @@ def interval(values: Float[Array, " resamples"], confidence: float) -> tuple[flo
 
 
 def _means(
-    values: Float[Array, " networks"], resamples: int, rng: np.random.Generator
+    values: Float[Array, " _"], resamples: int, rng: np.random.Generator
 ) -> Float[Array, " resamples"]:
     step = max(1, DRAWN_AT_ONCE // len(values))
     parts: list[Float[Array, " some"]] = []

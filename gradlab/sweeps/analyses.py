@@ -168,7 +168,7 @@ def _curve(
 
 def _intervals(
     x: Float[Array, " levels"],
-    rates: Sequence[Float[Array, " networks"]],
+    rates: Sequence[Float[Array, " _"]],
     weights: Float[Array, " levels"],
     resamples: int,
     confidence: float,
