@@ -9,7 +9,9 @@ import pytest
 
 import gradlab as gl
 from gradlab.arrays import Array
+from gradlab.cells.base import Cell
 from gradlab.checkpoints.recognition import read_archive
+from gradlab.records.trajectory import Trajectory
 
 VANILLA = {
     "rnn_tanh_1l.pt": "tanh",
@@ -26,6 +28,19 @@ PARAMETRIZED = ("weightnorm", "weightnorm_old", "spectralnorm", "spectralnorm_ol
 def oracle(models: Path, name: str) -> dict[str, Array]:
     with np.load(models / f"{name.partition('.')[0]}.oracle.npz", allow_pickle=False) as stored:
         return dict(stored)
+
+
+def jacobians(cell: Cell, run: Trajectory) -> Array:
+    """One-step Jacobians of a single sequence."""
+    return np.stack([step.matrix()[0] for step in cell.linearize(run)])
+
+
+def long_term(J: Array) -> Array:
+    """d s[T] / d s[k] for k = 0..T."""
+    products = [np.eye(J.shape[1])]
+    for step in J[::-1]:
+        products.append(products[-1] @ step)
+    return np.stack(products[::-1])
 
 
 def norm(W: Array) -> float:
@@ -58,6 +73,27 @@ def test_loaded_network_runs_through_the_states_of_the_framework(models: Path, n
     runs = gl.rollout_network(network, expected["x"][:, None, :], initial_state=initial)
     for run, key in zip(runs.values(), keys, strict=True):
         np.testing.assert_allclose(run.states[:, 0], expected[key], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["rnn_tanh_1l.pt", "rnn_tanh_nobias.pt"])
+def test_long_term_jacobians_are_those_of_automatic_differentiation(
+    models: Path, name: str
+) -> None:
+    expected = oracle(models, name)
+    cell = gl.load(models / name).only()
+    run = gl.rollout(cell, expected["x"][:, None], initial_state=expected["s_l0"][0])
+    products = long_term(jacobians(cell, run))
+    np.testing.assert_allclose(products, expected["dsT_ds_l0"], rtol=0, atol=1e-10)
+
+
+def test_two_relu_layers_are_one_state_whose_jacobians_are_the_frameworks(models: Path) -> None:
+    expected = oracle(models, "rnn_relu_2l")
+    cell = gl.load(models / "rnn_relu_2l.pt", nonlinearity="relu").joint()
+    run = gl.rollout(cell, expected["x"][:, None], initial_state=expected["s_stack"][0])
+    np.testing.assert_allclose(run.states[:, 0], expected["s_stack"], rtol=0, atol=1e-12)
+    J = jacobians(cell, run)
+    np.testing.assert_allclose(J, expected["J_stack"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(long_term(J)[0], expected["dsT_ds0_stack"], rtol=0, atol=1e-10)
 
 
 def test_bidirectional_stack_lists_its_four_recurrences_in_order(models: Path) -> None:
@@ -98,6 +134,9 @@ def test_cells_without_layers_are_networks_of_their_own(models: Path) -> None:
             cell, expected[f"{name}.x"][:, None], initial_state=expected[f"{name}.s"][0]
         )
         np.testing.assert_allclose(run.states[:, 0], expected[f"{name}.s"], rtol=0, atol=1e-12)
+        J = jacobians(cell, run)
+        np.testing.assert_allclose(J, expected[f"{name}.J"], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(long_term(J), expected[f"{name}.dsT_ds"], rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize(
