@@ -19,6 +19,10 @@ HEADS = {
     b"\x1f\x8b": ("a gzip file", "unpack it first"),
     b"BZh": ("a bzip2 file", "unpack it first"),
     b"\xfd7zXZ": ("an xz file", "unpack it first"),
+    b"MATLAB": ("a MATLAB file", ARRAYS),
+    b"GGUF": ("a GGUF file", "give the float weights that it was made from, as .safetensors"),
+    b"#Parameter#": ("a DyNet text file", ARRAYS),
+    b"#LookupParameter#": ("a DyNet text file", ARRAYS),
     b"{": ("a JSON file", "give the file of the weights"),
 }
 MEMBERS = {
@@ -36,6 +40,9 @@ SUFFIXES = {
     ".data-00000-of-00001": ("a part of a TensorFlow 1 checkpoint", TENSORFLOW),
     ".bson": ("a Julia BSON file", ARRAYS),
     ".jld2": ("a Julia JLD2 file", ARRAYS),
+    ".traineddata": ("a Tesseract model, bytes in a format of its own", ARRAYS),
+    ".nemo": ("a tar archive", "unpack it and give the weights in it"),
+    ".tar": ("a tar archive", "unpack it and give the weights in it"),
     ".rds": ("an R object", "save the state dict with the R package safetensors"),
 }
 
