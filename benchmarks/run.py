@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from benchmarks import engine, jacobian_profile, lyapunov
+from benchmarks import engine, jacobian_profile, lyapunov, sweeps
 from benchmarks.timing import Comparison
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.csv"
-BENCHMARKS = (jacobian_profile, lyapunov, engine)
+BENCHMARKS = (jacobian_profile, lyapunov, engine, sweeps)
 
 
 def machine() -> str:

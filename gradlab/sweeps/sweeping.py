@@ -127,8 +127,7 @@ def run_sweep(
         As in `sweep`.
     """
     folder, plan = Path(folder), planned(points, fixed)
-    spelled = axes or {name: list(plan.values(name)) for name in plan.names}
-    settings = {**spelled, "settings": plan.shared()}
+    settings = {**(axes or _spelled(plan)), "settings": plan.shared()}
     claim = claimed_sweep(folder, plan.identity(), settings, force=force, resume=resume, argv=argv)
     with claim as log:
         _measure_missing(plan, log, executor, jobs, on_done)
@@ -163,6 +162,18 @@ def _finished(plan: Plan, log: PointLog) -> Iterator[FinishedPoint]:
     for place in range(len(plan.points)):
         document = log.read(place)
         yield plan.parameters(place), document["found"], document["profile"]
+
+
+def _spelled(plan: Plan) -> dict[str, Any]:
+    """Axes under the names and in the forms of the command line."""
+    spelled: dict[str, Any] = {}
+    for name in plan.names:
+        values = plan.values(name)
+        if name == "seed" and all(k == seed for k, seed in enumerate(values, start=values[0])):
+            spelled |= {"seeds": len(values), "seed": values[0]}
+        else:
+            spelled["models" if name == "model" else name] = list(values)
+    return spelled
 
 
 def _placed(index: int, result: PointResult) -> tuple[int, PointResult]:

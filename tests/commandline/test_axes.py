@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import typer
 
@@ -64,3 +66,25 @@ def test_refusal_of_counts_covers_zero_negative_and_broken_ones(text: str) -> No
 def test_refusal_of_names_covers_empty_ones(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="comma list of names"):
         axes.names("--activation", text)
+
+
+def test_logarithmic_range_has_equal_ratios_and_exact_decimals() -> None:
+    assert axes.floats("--gain", "1e-3:1:4:log") == [0.001, 0.01, 0.1, 1.0]
+    assert axes.floats("--gain", "8:1:4:log") == [8.0, 4.0, 2.0, 1.0]
+    values = axes.floats("--gain", "1e-3:1:13:log")
+    assert len(values) == 13
+    ratios = [after / before for before, after in itertools.pairwise(values)]
+    assert ratios == pytest.approx([10**0.25] * 12, rel=1e-14)
+
+
+def test_logarithmic_counts_are_rounded_to_distinct_whole_numbers() -> None:
+    assert axes.integers("--hidden-size", "16:1024:7:log") == [16, 32, 64, 128, 256, 512, 1024]
+    assert axes.integers("--hidden-size", "10:1000:5:log") == [10, 32, 100, 316, 1000]
+    with pytest.raises(typer.BadParameter, match="whole number"):
+        axes.integers("--hidden-size", "1:3:9:log")
+
+
+@pytest.mark.parametrize("text", ["0:1:3:log", "-1:1:3:log", "1:2:1:log", "1:2:log", "1:2:3:lin"])
+def test_logarithmic_range_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match=r"start:stop:count:log"):
+        axes.floats("--gain", text)

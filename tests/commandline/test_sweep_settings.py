@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradlab as gl
+
 Run = Callable[..., Any]
 Model = Callable[[str], Path]
 
@@ -65,6 +67,15 @@ def test_saved_settings_measure_the_same_again(gradlab: Run, tmp_path: Path) -> 
     again = ("--config", tmp_path / "first" / "sweep.toml", "--jobs", 1)
     assert gradlab("sweep", *again, "-o", tmp_path / "again").code == 0
     for name in (*TABLES, "sweep.toml"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_settings_saved_by_the_library_are_read_too(gradlab: Run, tmp_path: Path) -> None:
+    points = gl.grid(gamma=np.linspace(0.5, 1.0, 2), seed=range(3, 6))
+    gl.run_sweep(points, tmp_path / "first", hidden_size=4, length=8, batch=2)
+    again = ("--config", tmp_path / "first" / "sweep.toml", "--jobs", 1)
+    assert gradlab("sweep", *again, "-o", tmp_path / "again").code == 0
+    for name in TABLES:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 

@@ -209,7 +209,7 @@ def test_settings_file_says_everything_that_shapes_the_sweep(unfinished: Path) -
         **{"activation": "tanh", "synthetic": "gaussian", "input_std": 0.5, "anchors": "last"},
         **{"threshold": 0.97, "dtype": "float64", **SMALL},
     }
-    assert document == {"gamma": [0.5, 1.0, 1.5], "seed": [0, 1, 2, 3]}
+    assert document == {"gamma": [0.5, 1.0, 1.5], "seeds": 4, "seed": 0}
 
 
 class Shuffled(Executor):
