@@ -104,7 +104,11 @@ def test_whole_and_real_numbers_of_one_value_are_one_point() -> None:
 def test_networks_of_files_run_over_the_same_inputs(tmp_path: Path) -> None:
     runs = []
     for name, scale in (("a", 0.5), ("b", 2.0)):
-        arrays = {"W_hh": scale * np.eye(3), "W_xh": np.ones((3, 2)), "b_h": np.zeros(3)}
+        arrays: dict[str, Any] = {
+            "W_hh": scale * np.eye(3),
+            "W_xh": np.ones((3, 2)),
+            "b_h": np.zeros(3),
+        }
         np.savez(tmp_path / f"{name}.npz", **arrays)
         runs.append(run_of(PointSettings(model=str(tmp_path / f"{name}.npz"), length=5))[1])
     np.testing.assert_array_equal(runs[0].inputs, runs[1].inputs)
@@ -114,7 +118,7 @@ def test_networks_of_files_run_over_the_same_inputs(tmp_path: Path) -> None:
 def test_points_may_run_over_sequences_of_a_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((6, 2, 2)))
     points = gl.grid(gamma=[0.5, 1.25])
-    settings = {"recurrent": "orthogonal", "hidden_size": 3, "input_size": 2}
+    settings: dict[str, Any] = {"recurrent": "orthogonal", "hidden_size": 3, "input_size": 2}
     result = gl.sweep(points, inputs=str(tmp_path / "x.npy"), **settings)
     np.testing.assert_allclose(result.to_frame()["rate"], np.log([0.5, 1.25]), atol=1e-12)
     assert result.profiles_frame()["lag"].max() == 6
