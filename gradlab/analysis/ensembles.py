@@ -13,8 +13,9 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from gradlab.analysis.meanfield import mean_field
+from gradlab.analysis.meanfield import HOMOGENEOUS, at_rest, mean_field
 from gradlab.arrays import Array
+from gradlab.cells.activations import activation
 from gradlab.cells.base import Cell
 from gradlab.cells.vanilla import VanillaCell
 from gradlab.linalg import log_euclidean_norm, singular_values
@@ -27,6 +28,7 @@ DEVIATIONS = 5.0  # of a quantity of standard deviation 1
 SQUARED_TRACE = 7.0
 BULK = 3.0  # N times the mean distance from the quarter circle law
 EQUAL = 1e-3  # relative spread of the singular values of an orthogonal matrix
+SMALL = 0.1  # times the predicted standard deviation: no pre-activation is larger by then
 CENTERED = 4.0  # standard errors that the mean drive over units may lie from 0
 
 
@@ -47,7 +49,7 @@ def mean_field_of(cell: Cell, trajectory: Trajectory) -> MeanField | None:
         With the gain ‖W_hh‖_F/√N of the very matrix, the input's variance over time and the squared
         mean over time, both averaged over units. None where there is no theory: cells that are not
         vanilla or clip, matrices that no ensemble would draw, fewer than 16 units, pre-activations
-        driven off zero on average.
+        driven off zero on average, runs that theory leads elsewhere (`of_run`).
 
     Notes
     -----
@@ -61,13 +63,39 @@ def mean_field_of(cell: Cell, trajectory: Trajectory) -> MeanField | None:
     error = float(mean.std()) / math.sqrt(len(mean))
     if ensemble is None or abs(float(mean.mean())) > CENTERED * error:
         return None
-    return mean_field(
+    theory = mean_field(
         cell.activation,
         gain=matrix_gain(cell.W_hh),
         input_std=math.sqrt(float(drive.var(axis=0).mean())),
         bias_std=math.sqrt(float((mean**2).mean())),
         ensemble=ensemble,
     )
+    return of_run(theory, trajectory)
+
+
+def of_run(theory: MeanField, trajectory: Trajectory) -> MeanField | None:
+    """What theory says of the state that a run is in, which need not be the one it predicts.
+
+    Parameters
+    ----------
+    theory
+        Of states that are off zero, however slightly.
+    trajectory
+        A run of a vanilla cell.
+
+    Returns
+    -------
+    prediction
+        That of the fixed point where every state is exactly 0, as without input: chaos never starts
+        there. None where the slope has a kink at it, and where pre-activations stay far smaller
+        than predicted: the run is too short, or its state is another.
+    """
+    largest = float(np.abs(trajectory.z[trajectory.valid]).max(initial=0.0))
+    if largest == 0.0:
+        smooth = 0.0 not in activation(theory.activation).kinks
+        return at_rest(theory) if smooth else None
+    matters = theory.activation not in HOMOGENEOUS and math.isfinite(theory.q)
+    return None if matters and largest < SMALL * math.sqrt(theory.q) else theory
 
 
 def matrix_gain(W: Float[Array, "n n"]) -> float:

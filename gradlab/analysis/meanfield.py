@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -109,6 +110,21 @@ def mean_field(
         critical_gain=critical_gain(activation, input_std=input_std, bias_std=bias_std),
         slopes=slopes,
     )
+
+
+def at_rest(theory: MeanField) -> MeanField:
+    """The same networks while their state is 0, stable or not: every slope is φ'(0).
+
+    Parameters
+    ----------
+    theory
+        Without inputs and biases.
+    """
+    slopes = slope_law(activation_named(theory.activation), 0.0)
+    chi = theory.gain**2 * slopes.moment(1)
+    steep = slopes.rank > 0.0
+    kappa = slopes.moment(2) / slopes.moment(1) ** 2 if steep else math.nan
+    return replace(theory, q=0.0, chi=chi, lambda_1=0.5 * _ln(chi), kappa=kappa, slopes=slopes)
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.analysis.bounds import bound_ladder
-from gradlab.analysis.ensembles import matrix_gain, mean_field_of
+from gradlab.analysis.ensembles import matrix_gain, mean_field_of, of_run
 from gradlab.analysis.jacobians import jacobian_profile
 from gradlab.analysis.lyapunov import lyapunov_spectrum
 from gradlab.analysis.meanfield import mean_field
@@ -148,7 +148,8 @@ def _mean_field_rate(settings: PointSettings, cell: Cell, run: Trajectory) -> fl
         )
     except GradlabError:
         return np.nan
-    return float(theory.lambda_1)
+    followed = of_run(theory, run)
+    return np.nan if followed is None else float(followed.lambda_1)
 
 
 def _curve(profile: JacobianProfile, ladder: BoundLadder) -> PointProfile:

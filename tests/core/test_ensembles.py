@@ -129,6 +129,55 @@ def test_measured_exponent_lies_in_the_band_of_the_theory_of_its_run() -> None:
     assert low <= growth / 250 <= high
 
 
+@pytest.mark.parametrize("activation", ["tanh", "identity", "gelu"])
+def test_at_the_fixed_point_theory_is_that_of_powers(activation: str) -> None:
+    """Newman's law and the Fuss-Catalan edge at the slope of 0: chaos never starts."""
+    cell = network(gain=3.0, activation=activation)
+    resting = gl.rollout(cell, np.zeros((20, 2, 6)))
+    theory = gl.mean_field_of(cell, resting)
+    assert theory is not None
+    log_gain = math.log(np.linalg.norm(cell.W_hh) / 8.0)
+    log_slope = math.log(0.5) if activation == "gelu" else 0.0
+    assert theory.q == 0.0
+    assert theory.kappa == pytest.approx(1.0, rel=1e-12)
+    assert theory.lambda_1 == pytest.approx(log_gain + log_slope, abs=1e-12)
+    for p in (0.1, 0.5, 0.9):
+        newman = log_gain + log_slope + 0.5 * math.log(1.0 - p)
+        assert float(theory.spectrum(p)) == pytest.approx(newman, abs=1e-9)
+    for lag in (1, 5, 20):
+        expected = theory.log_power_norm(lag) + lag * log_slope
+        assert theory.log_norm(lag) == pytest.approx(expected, abs=1e-9)
+    # The matrix's own radius is what the run has: above that of the limit, by some per cent.
+    own = math.log(gl.spectral_radius(cell.W_hh)) + log_slope
+    assert theory.lambda_1 - 0.05 <= own <= theory.lambda_1 + 0.2
+
+
+def test_chaos_that_has_not_begun_has_no_theory_and_that_which_has_does() -> None:
+    cell = network(gain=3.0)
+    rng = np.random.default_rng(6)
+    faint, plain = (
+        gl.rollout(cell, np.zeros((5, 1, 6)), initial_state=scale * rng.standard_normal((1, 64)))
+        for scale in (1e-9, 0.5)
+    )
+    assert gl.mean_field_of(cell, faint) is None
+    theory = gl.mean_field_of(cell, plain)
+    assert theory is not None
+    assert theory.q > 5.0
+
+
+def test_below_the_critical_gain_the_fixed_point_is_the_theory_anyway() -> None:
+    cell = network(gain=0.8)
+    theory = gl.mean_field_of(cell, gl.rollout(cell, np.zeros((20, 2, 6))))
+    assert theory is not None
+    plain = gl.mean_field("tanh", gain=theory.gain)
+    assert theory.to_summary(64, 40) == plain.to_summary(64, 40)
+
+
+def test_there_is_no_theory_of_a_state_at_a_kink() -> None:
+    cell = network(gain=1.2, activation="relu")
+    assert gl.mean_field_of(cell, gl.rollout(cell, np.zeros((20, 2, 6)))) is None
+
+
 @pytest.mark.parametrize("bias", [0.3, -2.0])
 def test_there_is_no_theory_of_units_that_are_driven_off_zero(bias: float) -> None:
     cell = network(bias=bias)

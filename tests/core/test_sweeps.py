@@ -83,6 +83,16 @@ def test_mean_field_knows_the_gain_of_the_matrix_the_inputs_and_the_biases() -> 
     assert np.isnan(off_zero["mean_field_rate"][0])
 
 
+def test_without_input_a_network_at_rest_is_not_predicted_to_be_chaotic() -> None:
+    given: dict[str, Any] = {"hidden_size": 64, "length": 10, "synthetic": "zeros"}
+    table = gl.sweep(gl.grid(gain=[0.8, 3.0], activation=["tanh", "relu"]), **given).to_frame()
+    smooth = table.query("activation == 'tanh'")
+    # The gain of the matrix is that of its entries to some per cent.
+    np.testing.assert_allclose(smooth["mean_field_rate"], np.log(smooth["gain"]), atol=0.06)
+    np.testing.assert_allclose(smooth["lyapunov_leading"], np.log(smooth["gain"]), atol=0.2)
+    assert np.isnan(table.query("activation == 'relu'")["mean_field_rate"]).all()
+
+
 def test_a_point_that_fails_is_a_row_and_the_sweep_goes_on() -> None:
     points = gl.grid(gamma=[0.5, 1e200])
     result = gl.sweep(points, activation="identity", **SMALL)
