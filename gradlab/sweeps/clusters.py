@@ -7,10 +7,13 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from gradlab.errors import MissingExtraError, WorkerError
+from gradlab.provenance import machine_facts
 
 CONNECT_SECONDS = 30
+COMPARED = ("gradlab", "numpy", "scipy")
 
 
 @contextmanager
@@ -35,7 +38,7 @@ def dask_executor(scheduler: str | Path) -> Iterator[tuple[Executor, int | None]
     MissingExtraError
         If Dask is not installed.
     WorkerError
-        If the scheduler does not answer.
+        If the scheduler does not answer, or a worker has other versions than this process.
     """
     distributed = _distributed()
     file = Path(scheduler)
@@ -48,7 +51,31 @@ def dask_executor(scheduler: str | Path) -> Iterator[tuple[Executor, int | None]
             "address such as tcp://host:8786, or a scheduler file"
         ) from error
     with client:
+        _require_same_versions(client)
         yield client.get_executor(pure=False), sum(client.nthreads().values()) or None
+
+
+def versions() -> dict[str, str]:
+    """Versions that the bits of a sweep may depend on, in this process."""
+    found = machine_facts()["versions"]
+    return {name: found[name] for name in COMPARED}
+
+
+def _require_same_versions(client: Any) -> None:
+    try:
+        there = client.run(versions)
+    except Exception as error:  # whatever a worker without gradlab, or a lost one, raises
+        raise WorkerError(
+            f"the workers cannot run gradlab ({type(error).__name__}: {error}): expected it to be "
+            "installed where they run"
+        ) from error
+    for address, found in there.items():
+        for name, here in versions().items():
+            if found[name] != here:
+                raise WorkerError(
+                    f"the worker at {address} has {name} {found[name]}, and this process {here}: "
+                    "expected the same version, for the same bits"
+                )
 
 
 def _distributed() -> ModuleType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
@@ -68,8 +68,10 @@ def measured_points(
     *,
     executor: Executor | None,
     jobs: int | None,
-) -> Iterator[Measured]:
+) -> Generator[Measured, None, None]:
     """What comes of the points at some places, a chunk at a time, in the order they finish.
+
+    To be closed: what was sent is then taken back, and the processes end.
 
     Parameters
     ----------

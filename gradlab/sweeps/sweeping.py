@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,11 @@ def sweep(
     plan = planned(points, fixed)
     count = len(points)
     results: dict[int, PointResult] = {}
-    for measured in measured_points(
-        plan, range(count), count, _placed, executor=executor, jobs=jobs
-    ):
-        results.update(measured.outcomes)
-        _tell(on_done, len(measured.outcomes), measured.failed)
+    measuring = measured_points(plan, range(count), count, _placed, executor=executor, jobs=jobs)
+    with closing(measuring):
+        for measured in measuring:
+            results.update(measured.outcomes)
+            _tell(on_done, len(measured.outcomes), measured.failed)
     return SweepResult(points=tuple(results[place] for place in range(count)), fixed=plan.shared())
 
 
@@ -148,9 +149,10 @@ def _measure_missing(
         return
     measuring = measured_points(plan, log.missing(), left, log_line, executor=executor, jobs=jobs)
     try:
-        for measured in measuring:
-            log.append(measured.outcomes)
-            _tell(on_done, len(measured.outcomes), measured.failed)
+        with closing(measuring):
+            for measured in measuring:
+                log.append(measured.outcomes)
+                _tell(on_done, len(measured.outcomes), measured.failed)
     except WorkerError as error:
         raise WorkerError(
             f"{error}; {log.done} of {len(plan.points)} points are kept in {log.path.parent}, and "

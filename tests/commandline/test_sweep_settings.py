@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -262,3 +265,33 @@ def test_unfinished_folder_is_gone_on_with_unless_told_otherwise(
     assert gradlab(*words).code == 0
     assert not (tmp_path / "out" / "INCOMPLETE").exists()
     assert "exists" in gradlab(*words).error
+
+
+def test_scheduler_hands_the_points_to_its_executor(
+    gradlab: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    @contextmanager
+    def executor(scheduler: str) -> Iterator[tuple[Executor, int]]:
+        asked.append(scheduler)
+        with ThreadPoolExecutor(1) as threads:
+            yield threads, 1
+
+    monkeypatch.setattr(gl, "dask_executor", executor)
+    words = ("sweep", "--gamma", "0.5,1", *TINY)
+    assert gradlab(*words, "--scheduler", "tcp://host:8786", "-o", tmp_path / "far").code == 0
+    assert gradlab(*words, "-o", tmp_path / "near").code == 0
+    assert asked == ["tcp://host:8786"]
+    for name in TABLES:
+        assert (tmp_path / "far" / name).read_bytes() == (tmp_path / "near" / name).read_bytes()
+
+
+def test_scheduler_without_dask_names_the_extra(
+    gradlab: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    outcome = gradlab("sweep", *TINY, "--scheduler", "tcp://host:1", "-o", tmp_path / "never")
+    assert outcome.code == 1
+    assert "pip install 'gradlab-rnn[cluster]'" in outcome.error
+    assert not (tmp_path / "never").exists()

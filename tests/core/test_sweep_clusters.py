@@ -17,7 +17,7 @@ TABLES = ("sweep.csv", "sweep_profiles.csv")
 SMALL: dict[str, Any] = {"hidden_size": 4, "length": 8, "batch": 2, "input_size": 2}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Scheduler in this process, two workers in processes of their own."""
     distributed = pytest.importorskip("distributed")
@@ -49,6 +49,18 @@ def test_bytes_are_those_of_a_serial_sweep_though_a_worker_is_killed(
     assert 5 <= killed[0] < len(points) / 2
     for name in TABLES:
         assert (tmp_path / "dask" / name).read_bytes() == (tmp_path / "serial" / name).read_bytes()
+
+
+def test_workers_of_other_versions_are_refused(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = {"versions": {"gradlab": "0", "numpy": "0", "scipy": "0"}}
+    monkeypatch.setattr("gradlab.sweeps.clusters.machine_facts", lambda: facts)
+    with (
+        pytest.raises(gl.WorkerError, match="and this process 0: expected the same version"),
+        gl.dask_executor(cluster.scheduler_address),
+    ):
+        pass
 
 
 def test_missing_dask_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

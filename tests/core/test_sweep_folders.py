@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -12,7 +13,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,22 @@ def test_lost_worker_keeps_what_was_finished(tmp_path: Path, whole: list[bytes])
     assert tables(tmp_path / "sweep") == whole
 
 
+def test_killed_worker_process_ends_the_sweep_with_what_to_do(
+    tmp_path: Path, whole: list[bytes]
+) -> None:
+    def kill(finished: int, failed: int) -> None:
+        for worker in multiprocessing.active_children():
+            worker.kill()
+
+    with (
+        ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor,
+        pytest.raises(gl.WorkerError, match=r"BrokenProcessPool.*the same command goes on"),
+    ):
+        gl.run_sweep(POINTS, tmp_path / "sweep", executor=executor, on_done=kill, **SMALL)
+    gl.run_sweep(POINTS, tmp_path / "sweep", **SMALL)
+    assert tables(tmp_path / "sweep") == whole
+
+
 CHILD = """
 import sys
 import gradlab as gl
@@ -307,6 +324,33 @@ def test_killed_ten_times_at_random_it_ends_with_the_same_bytes(
     points = gl.grid(gamma=[0.5, 1.0, 1.5], seed=range(100))
     gl.run_sweep(points, tmp_path / "whole", **SMALL)
     assert tables(folder) == tables(tmp_path / "whole")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
+def test_disk_that_fills_up_is_told_and_loses_no_finished_point(
+    tmp_path: Path, whole: list[bytes]
+) -> None:
+    folder = tmp_path / "sweep"
+    with pytest.raises(StoppedError):
+        gl.run_sweep(POINTS, folder, on_done=stop_after(2), **SMALL)
+    limit = (folder / "INCOMPLETE").stat().st_size + 100
+    code = f"""
+import resource, signal
+import gradlab as gl
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+try:
+    gl.run_sweep(gl.grid(gamma=[0.5, 1.0, 1.5], seed=range(4)), {str(folder)!r}, **{SMALL!r})
+except gl.OutputError as error:
+    print(error)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "cannot be written" in ended.stdout
+    gl.run_sweep(POINTS, folder, **SMALL)
+    assert tables(folder) == whole
 
 
 def children(process: int) -> set[int]:
