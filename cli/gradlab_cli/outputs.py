@@ -13,7 +13,7 @@ from pathlib import Path
 import gradlab as gl
 from gradlab_cli.errors import one_line
 
-PAGE = "report.html"
+PAGES = "report.*"  # of a run, in any format
 
 
 def claim_folder(folder: Path, *, force: bool) -> None:
@@ -71,7 +71,7 @@ def copy_run(run: Path, folder: Path) -> None:
     Parameters
     ----------
     run
-        Folder of a saved run. Its figures and its page stay behind: they are made anew.
+        Folder of a saved run. Its figures and its pages stay behind: they are made anew.
     folder
         The copy; an older one is replaced.
     """
@@ -79,11 +79,28 @@ def copy_run(run: Path, folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as staging:
         complete = Path(staging) / "complete"
         # The copy may be made inside the run: the staging folder is then no part of it.
-        left_behind = shutil.ignore_patterns("figures", PAGE, Path(staging).name)
+        left_behind = shutil.ignore_patterns("figures", PAGES, Path(staging).name)
         shutil.copytree(run, complete, ignore=left_behind)
         if folder.exists():
             folder.rename(Path(staging) / "replaced")
         complete.rename(folder)
+
+
+def chosen_formats(words: str) -> tuple[str, ...]:
+    """Formats of a page from a list with commas, each once, in the order given.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such format.
+    """
+    from gradlab_reports import page_formats
+
+    chosen = tuple(dict.fromkeys(part.strip().lower() for part in words.split(",")))
+    for name in chosen:
+        if name not in page_formats():
+            raise gl.unknown_name("format of a page", name, page_formats())
+    return chosen
 
 
 @contextmanager

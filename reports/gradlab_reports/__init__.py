@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from gradlab_reports.bundle import write_sweep_figures as write_sweep_figures
     from gradlab_reports.bundle import write_training_figures as write_training_figures
     from gradlab_reports.catalog import figure_kinds as figure_kinds
+    from gradlab_reports.catalog import page_formats as page_formats
     from gradlab_reports.sweep_words import write_sweep_words as write_sweep_words
 
 _HOME = {
     "figure_kinds": "gradlab_reports.catalog",
+    "page_formats": "gradlab_reports.catalog",
     "write_comparison": "gradlab_reports.bundle",
     "write_figure": "gradlab_reports.bundle",
     "write_report": "gradlab_reports.bundle",
@@ -26,6 +28,7 @@ _HOME = {
 
 __all__ = [
     "figure_kinds",
+    "page_formats",
     "write_comparison",
     "write_figure",
     "write_report",

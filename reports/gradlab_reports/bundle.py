@@ -14,6 +14,7 @@ import gradlab as gl
 from gradlab_reports.catalog import (
     COMPARISON,
     KINDS,
+    PAGE_FORMATS,
     RUN_KINDS,
     SWEEP_KINDS,
     TRAINING_KINDS,
@@ -28,29 +29,37 @@ logger = logging.getLogger("gradlab_reports")
 FORMATS = ("png", "svg", "pdf")
 
 
-def write_report(folder: Path) -> Path:
+def write_report(folder: Path, *, formats: Sequence[str] = ("html",)) -> Path:
     """Add figures and a page to a run folder.
 
     Parameters
     ----------
     folder
-        A complete run folder; ``figures/`` and ``report.html`` in it are written anew.
+        A complete run folder; ``figures/`` and the pages in it are written anew.
+    formats
+        Of the page: ``html``, ``md``, ``json``; each is a file ``report.<format>``.
 
     Returns
     -------
     page
-        Path of ``report.html``: one file that needs nothing else, below two megabytes. A figure
-        that cannot be drawn is logged and named on the page; the rest of the page stands.
+        Path of the first. ``report.html`` is one file that needs nothing else, below two megabytes;
+        ``report.md`` shows the pictures beside it, ``report.json`` names them. A figure that cannot
+        be drawn is logged and named on the page; the rest of the page stands.
 
     Raises
     ------
+    gl.UnknownNameError
+        If there is no such format.
     gl.RunFolderError
         If the folder is not a complete run.
     gl.OutputError
         If it cannot be written to.
     """
-    from gradlab_reports.page import page_text
+    from gradlab_reports.page import PAGES
 
+    for name in formats:
+        if name not in PAGE_FORMATS:
+            raise gl.unknown_name("format of a page", name, PAGE_FORMATS)
     run = open_run(Path(folder))
     data = RunTables(run.path, RUN_KINDS)
     drawings = _draw_run(run, data)
@@ -59,9 +68,9 @@ def write_report(folder: Path) -> Path:
         for row in drawings.values():
             for drawing in row:
                 drawing.save(run.path / "figures")
-    page = run.path / "report.html"
-    _write(page, page_text(run, drawings, data).encode("utf-8"))
-    return page
+    for name in formats:
+        _write(run.path / f"report.{name}", PAGES[name](run, drawings, data).encode("utf-8"))
+    return run.path / f"report.{formats[0]}"
 
 
 def write_figure(

@@ -185,6 +185,15 @@ TRAINING_KINDS = (
 KINDS = {kind.name: kind for kind in (*RUN_KINDS, *SWEEP_KINDS, COMPARISON, *TRAINING_KINDS)}
 
 
+# Formats of a run's page, the usual one first.
+PAGE_FORMATS = ("html", "md", "json")
+
+
+def page_formats() -> tuple[str, ...]:
+    """Formats that a run's page can have, the usual one first."""
+    return PAGE_FORMATS
+
+
 def figure_kinds() -> tuple[str, ...]:
     """Names of all figures: of a run, of a sweep, of a comparison, of a training."""
     return tuple(KINDS)

@@ -37,6 +37,7 @@ class Drawing:
     forms: tuple[str, ...] = ()
     finding: str = ""
     caption: str = ""
+    hover: str = ""  # numbers to tell at the pointer, JSON
     failure: str | None = None
 
     def save(self, folder: Path) -> list[Path]:
@@ -90,9 +91,11 @@ def failed(kind: FigureKind, stem: str, error: Exception) -> Drawing:
 
 def _drawn(kind: FigureKind, frame: pd.DataFrame, stem: str, prefix: str) -> Drawing:
     from gradlab_reports.canvas import figure_of, inline_svg, rendered
+    from gradlab_reports.hover import hover_data
 
     module = importlib.import_module(f"gradlab_reports.figures.{kind.module}")
-    figure = figure_of(plot_function(kind)(frame))
+    ax = plot_function(kind)(frame)
+    figure = figure_of(ax)
     png = rendered(figure, "png")
     figure.set_layout_engine("none")  # laid out once, with the finest text: the others take it over
     svg = rendered(figure, "svg")
@@ -107,6 +110,7 @@ def _drawn(kind: FigureKind, frame: pd.DataFrame, stem: str, prefix: str) -> Dra
         forms=tuple(forms),
         finding=module.finding(frame),
         caption=module.caption(),
+        hover=hover_data(kind.name, frame, ax),
     )
 
 

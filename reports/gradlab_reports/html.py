@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from functools import cache
+from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -12,8 +15,8 @@ from gradlab_reports.comparison import ComparisonPage
 from gradlab_reports.views import Page
 
 # The letters and indices of the derivation, nothing longer: names of people's files stay as is.
-_INDEX = re.compile(r"(?<!\w)([σγhDJW])_(max|hh|[awtkj])(?!\w)")
-_POWER = re.compile(r"(?<=[\w)>])\^(l|\d+\.\d+|\d+)(?!\w)")
+_INDEX = re.compile(r"(?:(?<!\w)([σγhDJW])|(‖))_(max|min|hh|[awtkjF])(?!\w)")
+_POWER = re.compile(r"(?<=[\w)>|])\^(l|\(1/n\)|\d+\.\d+|\d+)(?!\w)")
 
 
 @cache
@@ -26,6 +29,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["notation"] = notation
+    environment.filters["in_script"] = in_script
     return environment
 
 
@@ -43,7 +47,38 @@ def notation(words: str) -> Markup:
         Safe: tags are added to escaped text only.
     """
     escaped = str(escape(words))
-    return Markup(_POWER.sub(r"<sup>\1</sup>", _INDEX.sub(r"\1<sub>\2</sub>", escaped)))
+    return Markup(_POWER.sub(r"<sup>\1</sup>", _INDEX.sub(r"\1\2<sub>\3</sub>", escaped)))
+
+
+def in_script(document: str) -> Markup:
+    """Make JSON fit to stand inside a ``<script>`` element, whatever its words hold.
+
+    Parameters
+    ----------
+    document
+        JSON.
+
+    Returns
+    -------
+    markup
+        The same document: the signs that could end the element or start a comment stand only in
+        strings, where JSON may spell them as escapes.
+    """
+    for sign in "<>&\u2028\u2029":
+        document = document.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(document)
+
+
+@cache
+def script() -> str:
+    """The one script of a page."""
+    folder = resources.files("gradlab_reports") / "templates"
+    return (folder / "report.js").read_text(encoding="utf-8").strip()
+
+
+def script_digest(text: str) -> str:
+    """Digest by which the page's policy knows its script, and no other."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def render(page: Page | ComparisonPage) -> str:
@@ -60,5 +95,8 @@ def render(page: Page | ComparisonPage) -> str:
     text
         One HTML document that asks for nothing from outside.
     """
-    template = "compare.html.j2" if isinstance(page, ComparisonPage) else "report.html.j2"
-    return _environment().get_template(template).render(page=page)
+    if isinstance(page, ComparisonPage):
+        return _environment().get_template("compare.html.j2").render(page=page)
+    policy = f"script-src 'sha256-{script_digest(script())}'"
+    template = _environment().get_template("report.html.j2")
+    return template.render(page=page, script=Markup(script()), policy=Markup(policy))

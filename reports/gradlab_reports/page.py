@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import gradlab as gl
-from gradlab_reports import certificates, comparison, exponents, tables, theory, views
+from gradlab_reports import certificates, comparison, exponents, meaning, tables, theory, views
 from gradlab_reports.comparison import ComparisonPage
+from gradlab_reports.document import page_document
+from gradlab_reports.downloads import Download, fitting_downloads, left_out
 from gradlab_reports.drawing import Drawing
 from gradlab_reports.html import render
 from gradlab_reports.loading import RunTables
+from gradlab_reports.markdown import markdown
 from gradlab_reports.run_folder import RunFolder
 from gradlab_reports.views import FigureView, Page, Section
 
 # A page stays a little under two megabytes, which mail and browsers take without a thought.
 PAGE_LIMIT = 1_900_000
+HOVER_MARGIN = 200  # bytes of the element around the numbers, and of signs that are escaped
 
 Drawings = Mapping[str, Sequence[Drawing]]
 
@@ -36,11 +41,32 @@ def page_text(run: RunFolder, drawings: Drawings, data: RunTables) -> str:
     -------
     text
         One HTML document below `PAGE_LIMIT` bytes as long as its words are: figures that find no
-        room give way to the name of their file.
+        room give way to the name of their file; numbers at the pointer, and then the tables to
+        save, take what room the figures leave.
     """
-    bare = len(render(_compose(run, drawings, data, {})).encode())
-    markup = fitted(drawings, PAGE_LIMIT - bare)
-    return render(_compose(run, drawings, data, markup))
+    bare = page_view(run, drawings, data, downloads=fitting_downloads(run.path, 0))
+    room = PAGE_LIMIT - len(render(bare).encode())
+    markup = fitted(drawings, room)
+    room -= sum(len(form.encode()) for form in markup.values())
+    hover = _fitting_hover(drawings, markup, room)
+    room -= sum(len(text.encode()) for text in hover.values())
+    downloads = fitting_downloads(run.path, room)
+    return render(page_view(run, drawings, data, markup, hover, downloads))
+
+
+def markdown_text(run: RunFolder, drawings: Drawings, data: RunTables) -> str:
+    """Write the page of a run as Markdown; parameters as of `page_text`."""
+    return markdown(page_view(run, drawings, data))
+
+
+def document_text(run: RunFolder, drawings: Drawings, data: RunTables) -> str:
+    """Write the page of a run as JSON; parameters as of `page_text`."""
+    return page_document(page_view(run, drawings, data))
+
+
+PAGES: Mapping[str, Callable[[RunFolder, Drawings, RunTables], str]] = MappingProxyType(
+    {"html": page_text, "md": markdown_text, "json": document_text}
+)
 
 
 def comparison_text(
@@ -94,17 +120,46 @@ def fitted(drawings: Drawings, room: int) -> dict[str, str]:
     return markup
 
 
-def _compose(
-    run: RunFolder, drawings: Drawings, data: RunTables, markup: Mapping[str, str]
+def _fitting_hover(drawings: Drawings, markup: Mapping[str, str], room: int) -> dict[str, str]:
+    """Numbers at the pointer by the stem of the figure, as far as they fit."""
+    hover: dict[str, str] = {}
+    for drawing in (drawing for row in drawings.values() for drawing in row):
+        size = len(drawing.hover.encode()) + HOVER_MARGIN
+        if drawing.hover and drawing.stem in markup and size <= room:
+            hover[drawing.stem] = drawing.hover
+            room -= size
+    return hover
+
+
+def page_view(
+    run: RunFolder,
+    drawings: Drawings,
+    data: RunTables,
+    markup: Mapping[str, str] = MappingProxyType({}),
+    hover: Mapping[str, str] = MappingProxyType({}),
+    downloads: Sequence[Download] = (),
 ) -> Page:
+    """Everything that a page says of a run, in words.
+
+    Parameters
+    ----------
+    run, drawings, data
+        As of `page_text`.
+    markup, hover
+        Markup and numbers of the figures that have room, by their stems.
+    downloads
+        Files to save.
+    """
     return Page(
         title=views.page_title(run.summary, run.manifest),
         sections=[
-            _section(f"r{index}", entry, drawings.get(str(entry["name"]), ()), data, markup)
+            _section(f"r{index}", entry, drawings.get(str(entry["name"]), ()), data, markup, hover)
             for index, entry in enumerate(run.recurrences)
         ],
         assumptions=views.all_assumptions(run.summary, run.manifest),
         provenance=views.provenance_rows(run.manifest),
+        downloads=downloads,
+        left_out=left_out(downloads),
     )
 
 
@@ -132,6 +187,7 @@ def _section(
     drawings: Sequence[Drawing],
     data: RunTables,
     markup: Mapping[str, str],
+    hover: Mapping[str, str],
 ) -> Section:
     return Section(
         anchor=anchor,
@@ -144,12 +200,18 @@ def _section(
         false_friend=views.false_friend(entry),
         remarks=[*views.remarks(entry), *certificates.remark(entry)],
         numbers=views.key_numbers(entry),
-        figures=[_figure(drawing, markup) for drawing in drawings],
+        meaning=meaning.sentences(entry),
+        changes=meaning.changes_table(entry.get("outlook") or {}),
+        figures=[_figure(drawing, markup, hover) for drawing in drawings],
         tables=_tables(entry, data),
     )
 
 
-def _figure(drawing: Drawing, markup: Mapping[str, str]) -> FigureView:
+def _figure(
+    drawing: Drawing,
+    markup: Mapping[str, str],
+    hover: Mapping[str, str] = MappingProxyType({}),
+) -> FigureView:
     note = f"The page has no room for this figure: it is in figures/{drawing.stem}.png."
     if drawing.failure is not None:
         note = f"The figure {drawing.kind.name!r} could not be drawn: {drawing.failure}"
@@ -159,6 +221,8 @@ def _figure(drawing: Drawing, markup: Mapping[str, str]) -> FigureView:
         caption=drawing.caption,
         note=note,
         wide=drawing.kind.wide,
+        file="" if drawing.failure is not None else f"figures/{drawing.stem}.png",
+        hover=hover.get(drawing.stem, ""),
     )
 
 

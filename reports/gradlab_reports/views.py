@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gradlab_reports.downloads import Download
 from gradlab_reports.spelling import factor, plain, share, shortened, with_minus
 from gradlab_reports.tables import Table, number
 
@@ -21,6 +22,8 @@ class FigureView:
     caption: str
     note: str = ""
     wide: bool = False
+    file: str = ""  # its picture beside the page
+    hover: str = ""  # numbers to tell at the pointer, JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,8 @@ class Section:
     false_friend: str
     remarks: Sequence[str]
     numbers: Sequence[KeyNumber]
+    meaning: Sequence[str]
+    changes: Table | None
     figures: Sequence[FigureView]
     tables: Sequence[Table]
 
@@ -57,6 +62,8 @@ class Page:
     sections: Sequence[Section]
     assumptions: Sequence[str]
     provenance: Sequence[tuple[str, str]]
+    downloads: Sequence[Download] = ()
+    left_out: str = ""
 
 
 REGIME_WORDS = {

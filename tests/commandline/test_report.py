@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 def blank_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page without drawing, for tests of what happens around it."""
 
-    def write(folder: Path) -> Path:
+    def write(folder: Path, *, formats: Sequence[str]) -> Path:
+        assert formats == ("html",)
         page = folder / "report.html"
         page.write_text("<!doctype html>", encoding="utf-8")
         return page
@@ -163,7 +164,7 @@ def test_report_of_a_scenario_needs_an_output(gradlab: Run) -> None:
 def test_page_that_fails_loses_no_number(
     gradlab: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(folder: Path) -> Path:
+    def fail(folder: Path, *, formats: Sequence[str]) -> Path:
         raise RuntimeError("no picture\ntoday")
 
     monkeypatch.setattr(gradlab_reports, "write_report", fail, raising=False)
@@ -213,3 +214,28 @@ def test_a_summary_that_lacks_a_key_is_refused_by_the_key(
     assert outcome.code == 1
     assert f"lacks the key '{lost}'" in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+def test_a_page_has_the_formats_asked_for(gradlab: Run, saved_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(saved_run, run)
+    outcome = gradlab("report", run, "--format", "md,json", "--json")
+    assert outcome.code == 0, outcome.err
+    told = json.loads(outcome.out)
+    assert told["pages"] == [str(run / "report.md"), str(run / "report.json")]
+    assert not (run / "report.html").exists()
+    words = (run / "report.md").read_text(encoding="utf-8")
+    document = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert words.startswith("# ")
+    assert document["sections"][0]["name"] == "rnn"
+    again = gradlab("report", run, "--format", "json")
+    assert again.code == 1
+    assert "report.json exists" in again.err
+
+
+def test_an_unknown_format_is_refused_before_any_work(gradlab: Run, tmp_path: Path) -> None:
+    outcome = gradlab("report", *SMALL, "--format", "html,docx", "-o", tmp_path / "out")
+    assert outcome.code == 1
+    assert "docx" in outcome.err
+    assert "md" in outcome.err
+    assert not (tmp_path / "out").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -21,9 +22,14 @@ from gradlab_cli.groups import (
     option_name,
 )
 from gradlab_cli.options.network import ReportSourceArgument
-from gradlab_cli.options.output import ForceOption, ReportFolderOption, ReportPairsOption
+from gradlab_cli.options.output import (
+    ForceOption,
+    FormatOption,
+    ReportFolderOption,
+    ReportPairsOption,
+)
 from gradlab_cli.outputs import (
-    PAGE,
+    chosen_formats,
     claim_file,
     claim_folder,
     copy_run,
@@ -44,13 +50,15 @@ def report(
     output: ReportFolderOption = None,
     force: ForceOption = False,
     pairs: ReportPairsOption = True,
+    format: FormatOption = "html",
     messages: MessageOptions,
 ) -> None:
     """Measure a scenario or a model and render it; render a saved run without measuring."""
     console = Console(as_json=messages.json, quiet=messages.quiet)
+    formats = chosen_formats(format)
     if is_saved_run(source):
         _refuse_settings(measurement, sequence, random, loss)
-        folder = _saved_run(Path(source), output, force=force)
+        folder = _saved_run(Path(source), output, formats, force=force)
     else:
         folder = _required(output)
         claim_folder(folder, force=force)
@@ -60,8 +68,8 @@ def report(
     from gradlab_reports import write_report
 
     with keeping_numbers(folder) as failures, console.working("rendering"):
-        page = write_report(folder)
-    _tell(folder, page, console)
+        write_report(folder, formats=formats)
+    _tell(folder, [folder / f"report.{name}" for name in formats], console)
     tell_failures(failures, folder)
 
 
@@ -87,10 +95,11 @@ def _refuse_settings(*groups: Group) -> None:
             )
 
 
-def _saved_run(run: Path, output: Path | None, *, force: bool) -> Path:
+def _saved_run(run: Path, output: Path | None, formats: Sequence[str], *, force: bool) -> Path:
     """Folder to render into: the run itself, or a complete copy of its numbers."""
     if output is None or output.resolve() == run.resolve():
-        claim_file(run / PAGE, force=force)
+        for name in formats:
+            claim_file(run / f"report.{name}", force=force)
         return run
     from gradlab_reports.run_folder import open_run
 
@@ -100,9 +109,11 @@ def _saved_run(run: Path, output: Path | None, *, force: bool) -> Path:
     return output
 
 
-def _tell(folder: Path, page: Path, console: Console) -> None:
+def _tell(folder: Path, pages: Sequence[Path], console: Console) -> None:
     entries = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["recurrences"]
     regimes = {entry["name"]: entry["regime"]["name"] for entry in entries}
-    console.document({"schema": 1, "run": str(folder), "page": str(page), "regimes": regimes})
-    console.text("\n".join([*verdict_lines(entries), str(page)]))
+    files = [str(page) for page in pages]
+    document = {"schema": 1, "run": str(folder), "page": files[0], "pages": files}
+    console.document(document | {"regimes": regimes})
+    console.text("\n".join([*verdict_lines(entries), *files]))
     console.assumptions(dict.fromkeys(line for entry in entries for line in entry["assumptions"]))

@@ -27,7 +27,7 @@ ReportFolderOption = Annotated[
         "--output",
         "-o",
         metavar="DIR",
-        help="Folder for the numbers, the figures and report.html.",
+        help="Folder for the numbers, the figures and the page.",
         show_default="the run folder itself",
         rich_help_panel=OUTPUT,
     ),
@@ -70,6 +70,16 @@ ReportPairsOption = Annotated[
     bool,
     typer.Option(
         help="Save pairs.csv, one row for each pair (t, k), and draw its map.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="LIST",
+        help="Formats of the page, with commas between: html, md, json.",
         rich_help_panel=OUTPUT,
     ),
 ]

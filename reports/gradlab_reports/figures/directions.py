@@ -65,7 +65,11 @@ def caption() -> str:
 
 def finding(frame: pd.DataFrame) -> str:
     """State what the figure shows, for those who cannot see it."""
-    lag, n = int(frame["lag"].max()), len(frame["index"].unique())
+    n = len(frame["index"].unique())
+    resolved = frame[frame["log_singular_value"].notna()]
+    if resolved.empty:
+        return f"None of the {n} singular values of the product is resolved at any lag."
+    lag = int(resolved["lag"].max())
     rows = frame[frame["lag"] == lag]
     values = column(rows, "log_singular_value")
     told = values[~np.isnan(values)]
