@@ -11,11 +11,12 @@ GRADLAB := $(VENV)/bin/gradlab
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet --quiet
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint bench wheel-test clean
+.PHONY: help install demo test browser lint bench wheel-test clean
 
 help:
 	@echo "make demo        run the main job: a sweep and three reports, in $(OUT)"
 	@echo "make test        run all tests"
+	@echo "make browser     look at the pages in a headless Chromium; pictures in out/screenshots"
 	@echo "make lint        check style, types and the direction of imports"
 	@echo "make bench       measure speed against a floor and a peer, as ratios"
 	@echo "make wheel-test  build the wheel and test it in an empty environment"
@@ -51,6 +52,11 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pytest -n auto --dist loadfile
 
+# Chromium and axe-core are installed where they are missing and that is permitted.
+browser: $(INSTALLED)
+	.ci/browser
+	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pytest -m browser tests/browser
+
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
@@ -64,6 +70,6 @@ wheel-test: $(INSTALLED)
 	.ci/wheel-test $(VENV)/bin/python
 
 clean:
-	rm -rf $(VENV) out build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) node_modules out build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -f benchmarks/results.csv benchmarks/results.md
 	find gradlab cli reports tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlab.errors import unknown_name
 from gradlab.records.frames import frame
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,6 +111,10 @@ class Certificates(Mapping[str, Certificate]):
         lowest = min(rates.values(), default=0.0)
         close = [name for name, rate in rates.items() if rate <= lowest * (1.0 + EQUAL)]
         return min(close, key=lambda name: self.entries[name].constant or 1.0, default=None)
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary()["certificates"])
 
     def to_summary(self) -> dict[str, Any]:
         """The certificates' keys of ``summary.json``."""

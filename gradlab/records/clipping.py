@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +70,10 @@ class ClipAudit:
         place = q * (len(ordered) - 1)
         low, high = ordered[int(np.floor(place))], ordered[int(np.ceil(place))]
         return float(low if low == high else low + (place - np.floor(place)) * (high - low))
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.summary())
 
     def summary(self) -> dict[str, Any]:
         """The numbers for people and files; the method of the quantiles is stated."""

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradlab.records.frames import frame
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +51,10 @@ class Design:
             return False
         near = 1.0 / self.tolerance <= median / self.horizon <= self.tolerance
         return near or abs(median - self.horizon) <= 1
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
 
     def to_summary(self) -> dict[str, Any]:
         """Keys of ``gradlab design --json``."""

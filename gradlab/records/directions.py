@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame
 from gradlab.records.lags import LagGroups
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,6 +93,10 @@ class DirectionProfile:
             index=np.tile(np.arange(n), lags),
             log_singular_value=table.ravel(),
         )
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
 
     def to_summary(self) -> dict[str, Any]:
         """Entry ``directions`` of ``summary.json``: the longest lag."""

@@ -21,6 +21,7 @@ from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
 from gradlab.records.lyapunov import LyapunovSpectrum
 from gradlab.records.meanfield import MeanField
+from gradlab.records.notebook import rows_html, summary_html
 from gradlab.records.outlook import Outlook
 from gradlab.records.provenance import Provenance
 from gradlab.records.regime import Regime
@@ -147,6 +148,10 @@ class RecurrenceDynamics:
         """Columns of ``gates.csv`` but the recurrence; None for cells without gates."""
         return None if self.gates is None else self.gates.values_frame()
 
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.summary())
+
     def summary(self) -> dict[str, Any]:
         """Entry of ``summary.json``."""
         described = self.description
@@ -210,6 +215,22 @@ class GradientDynamics:
             names = ", ".join(self.recurrences)
             raise SettingError(f"{len(self.recurrences)} recurrences ({names}): name one")
         return next(iter(self.recurrences.values()))
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks, a row a recurrence."""
+        header = ("recurrence", "cell", "regime", "rate (nats per step)", "1 % left at lag", "γ_w")
+        rows = [
+            (
+                name,
+                entry.description.cell,
+                entry.regime.name,
+                entry.regime.rate,
+                entry.horizon.lag_1pct,
+                entry.spectrum.gamma_w,
+            )
+            for name, entry in self.recurrences.items()
+        ]
+        return rows_html(type(self).__name__, header, rows)
 
     def summary(self) -> dict[str, Any]:
         """The document ``summary.json``: strict JSON, natural logarithms per step."""

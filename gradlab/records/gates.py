@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame, stack_frames
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,6 +115,10 @@ class GateDynamics:
             for name, values in self.values.items()
         ]
         return stack_frames(parts) if parts else None
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
 
     def to_summary(self) -> dict[str, Any]:
         """Half-lives by gate, and the shares at the first and at the longest lag."""

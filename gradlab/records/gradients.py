@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame
 from gradlab.records.lags import LagGroups
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +82,10 @@ class GradientProfile:
         """
         reached = np.flatnonzero(self.cumulative_share >= share * (1.0 - 1e-12))
         return int(self.groups.lag[reached[0]]) if len(reached) else None
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
 
     def to_summary(self) -> dict[str, Any]:
         """Entry ``gradient`` of ``summary.json``: lags that hold 50, 90 and 99 %, and norms.

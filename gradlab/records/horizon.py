@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from gradlab.records.frames import frame
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +40,10 @@ class PrecisionHorizon:
         """Measured lags under the keys of ``predicted``."""
         over = {f"overflow_{name}": lag for name, lag in self.overflow.items()}
         return {"lag_half": self.lag_half, "lag_1pct": self.lag_1pct, **self.underflow, **over}
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
 
     def to_summary(self) -> dict[str, Any]:
         """Entry ``horizon`` of ``summary.json``."""

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame
 from gradlab.records.lags import LagGroups
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +44,14 @@ class JacobianProfile:
     def groups(self) -> LagGroups:
         """The pairs grouped by lag."""
         return LagGroups.of(self.lag)
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        groups = self.groups
+        median = groups.quantile(self.log_norm, 0.5)
+        told = {"pairs": len(self.lag), "longest lag": int(groups.lag[-1])}
+        ends = {"first": float(median[0]), "last": float(median[-1])}
+        return summary_html(self, told | {"median log norm at the lag": ends})
 
     def to_frame(self) -> pd.DataFrame:
         """One row a pair."""

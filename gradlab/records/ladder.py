@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame, stack_frames
 from gradlab.records.lags import LagGroups
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,6 +83,10 @@ class BoundLadder:
             pairs = (self.rungs.get(upper), self.rungs.get(lower))
             gaps[cause] = _median_gap(pairs[0], pairs[1], chosen)
         return gaps
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, {"slack in nats at the longest lag": self.slack()})
 
     def to_frame(self) -> pd.DataFrame:
         """Long table rung, kind, lag, log_bound: medians over the pairs of a lag."""

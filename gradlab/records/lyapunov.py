@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,10 @@ class LyapunovSpectrum:
     def leading(self) -> float:
         """The largest exponent measured."""
         return float(self.exponents.max())
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
 
     def to_summary(self) -> dict[str, Any]:
         """Entry ``lyapunov`` of ``summary.json``."""

@@ -26,6 +26,7 @@ from jaxtyping import Float, Int
 from gradlab.arrays import Array
 from gradlab.errors import SettingError
 from gradlab.records.frames import frame
+from gradlab.records.notebook import summary_html
 from gradlab.records.slopes import SlopeLaw
 
 if TYPE_CHECKING:
@@ -226,6 +227,10 @@ class MeanField:
     def profile_frame(self, lag: Int[Array, " lags"], hidden_size: int) -> pd.DataFrame:
         """Columns of ``mean_field_profile.csv`` but the recurrence."""
         return frame(lag=lag, log_norm=self.log_norms(lag, hidden_size))
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, {name: getattr(self, name) for name in QUANTITIES})
 
     def to_frame(self) -> pd.DataFrame:
         """Table: quantity, value."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from gradlab.records.frames import frame
+from gradlab.records.notebook import rows_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,13 @@ class Outlook:
     sequences: int  # that the rates were measured along
     steps: int  # the longest of them, the transient included
     changes: tuple[Change, ...]
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        header = ("setting", "amount", "rate (nats per step)", "basis")
+        own = ("as it is", None, self.rate, "measured")
+        rows = [(each.setting, each.amount, each.rate, each.basis) for each in self.changes]
+        return rows_html(type(self).__name__, header, [own, *rows])
 
     def to_summary(self) -> dict[str, Any]:
         """Entry ``outlook`` of ``summary.json``; each rate with its ``lag_1pct``."""

@@ -12,7 +12,7 @@ from gradlab_reports.comparison import ComparisonPage
 from gradlab_reports.document import page_document
 from gradlab_reports.downloads import Download, fitting_downloads, left_out
 from gradlab_reports.drawing import Drawing
-from gradlab_reports.html import render
+from gradlab_reports.html import in_script, render
 from gradlab_reports.loading import RunTables
 from gradlab_reports.markdown import markdown
 from gradlab_reports.run_folder import RunFolder
@@ -20,7 +20,7 @@ from gradlab_reports.views import FigureView, Page, Section
 
 # A page stays a little under two megabytes, which mail and browsers take without a thought.
 PAGE_LIMIT = 1_900_000
-HOVER_MARGIN = 200  # bytes of the element around the numbers, and of signs that are escaped
+HOVER_MARGIN = 100  # bytes of the element around the numbers
 
 Drawings = Mapping[str, Sequence[Drawing]]
 
@@ -49,7 +49,7 @@ def page_text(run: RunFolder, drawings: Drawings, data: RunTables) -> str:
     markup = fitted(drawings, room)
     room -= sum(len(form.encode()) for form in markup.values())
     hover = _fitting_hover(drawings, markup, room)
-    room -= sum(len(text.encode()) for text in hover.values())
+    room -= sum(len(in_script(text).encode()) + HOVER_MARGIN for text in hover.values())
     downloads = fitting_downloads(run.path, room)
     return render(page_view(run, drawings, data, markup, hover, downloads))
 
@@ -124,7 +124,7 @@ def _fitting_hover(drawings: Drawings, markup: Mapping[str, str], room: int) -> 
     """Numbers at the pointer by the stem of the figure, as far as they fit."""
     hover: dict[str, str] = {}
     for drawing in (drawing for row in drawings.values() for drawing in row):
-        size = len(drawing.hover.encode()) + HOVER_MARGIN
+        size = len(in_script(drawing.hover).encode()) + HOVER_MARGIN
         if drawing.hover and drawing.stem in markup and size <= room:
             hover[drawing.stem] = drawing.hover
             room -= size
