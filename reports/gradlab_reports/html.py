@@ -15,7 +15,7 @@ from gradlab_reports.comparison import ComparisonPage
 from gradlab_reports.views import Page
 
 # The letters and indices of the derivation, nothing longer: names of people's files stay as is.
-_INDEX = re.compile(r"(?:(?<!\w)([σγhDJW])|(‖))_(max|min|hh|[awtkjF])(?!\w)")
+_INDEX = re.compile(r"(?:(?<!\w)([σγhcDJW])|(‖))_(max|min|hh|LSTM|GRU|[awtkjF0])(?!\w)")
 _POWER = re.compile(r"(?<=[\w)>|])\^(l|\(1/n\)|\d+\.\d+|\d+)(?!\w)")
 
 

@@ -23,6 +23,7 @@ WHY = {
     ("gain", "measured"): ", the factor nearest to 1 whose rate is 0",
     ("gain", "predicted"): ", the critical gain of theory",
 }
+FAR = 100  # times the steps measured: no lag is told beyond
 BASIS = {
     "measured": "measured, along the same inputs",
     "predicted": "predicted, by mean-field theory",
@@ -85,7 +86,7 @@ def _formats(horizon: Mapping[str, Any]) -> str:
     parts = [_first_left(below, "underflows"), _first_left(above, "overflows")]
     said = [part for part in parts if part]
     if not said:
-        return "No number format is left, by what was measured or by the rate."
+        return "The gradient stays inside the range of every number format at all lags measured."
     known = any(part.startswith("float16 underflows") for part in said)
     scaling = " Loss scaling moves an underflow to a later lag and leaves the rate as it is."
     return " ".join(said) + (scaling if known else "")
@@ -149,7 +150,9 @@ def changes_table(outlook: Mapping[str, Any]) -> Table | None:
     changes = outlook.get("changes") or []
     if not changes:
         return None
-    rows = [_row("as it is", outlook, "measured"), *(_change_row(change) for change in changes)]
+    beyond = FAR * int(outlook.get("steps") or 1)
+    rows = [_row("as it is", outlook, "measured", beyond)]
+    rows += [_change_row(change, beyond) for change in changes]
     steps = f"{outlook.get('sequences')} sequences of up to {outlook.get('steps')} steps"
     return Table(
         title="What would change it",
@@ -162,13 +165,20 @@ def changes_table(outlook: Mapping[str, Any]) -> Table | None:
     )
 
 
-def _change_row(change: Mapping[str, Any]) -> tuple[str, ...]:
+def _change_row(change: Mapping[str, Any], beyond: int) -> tuple[str, ...]:
     setting, basis = str(change.get("setting")), str(change.get("basis"))
-    words = CHANGES.get(setting, setting).format(amount=plain(number(change.get("amount"))))
-    return _row(words + WHY.get((setting, basis), ""), change, basis)
+    words = CHANGES.get(setting, setting).format(amount=_amount(change.get("amount")))
+    return _row(words + WHY.get((setting, basis), ""), change, basis, beyond)
 
 
-def _row(words: str, entry: Mapping[str, Any], basis: str) -> tuple[str, ...]:
+def _amount(value: object) -> str:
+    amount = number(value)
+    return f"{amount:g}" if amount == round(amount) else plain(amount)
+
+
+def _row(words: str, entry: Mapping[str, Any], basis: str, beyond: int) -> tuple[str, ...]:
     lag = entry.get("lag_1pct")
     reach = "no lag" if lag is None else f"lag {lag}"
+    if lag is not None and lag > beyond:
+        reach = f"beyond lag {beyond}"  # so small a rate is 0, by what so few steps can tell
     return (words, "× " + factor(number(entry.get("rate"))), reach, BASIS.get(basis, basis))

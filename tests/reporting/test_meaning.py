@@ -63,7 +63,7 @@ def test_the_format_that_is_left_first_comes_first_with_what_is_known_of_it() ->
     )
     assert "float16 overflows first, at lag 33 (measured), then float32 at lag 310" in words
     assert "Loss scaling" not in words
-    assert "No number format is left" in said("near-critical", horizon=horizon())
+    assert "inside the range of every number format" in said("near-critical", horizon=horizon())
 
 
 def test_clipping_is_told_from_the_runs_own_norm_and_promises_no_lost_lag() -> None:
@@ -91,10 +91,14 @@ def test_every_change_is_a_row_with_its_effect_and_how_it_is_known() -> None:
         ("× 0.990", "lag 461"),
         ("× 0", "lag 1"),
     ]
-    assert table.rows[1][0] == "W_hh × 2.00, the factor nearest to 1 whose rate is 0"
+    assert table.rows[1][0] == "W_hh × 2, the factor nearest to 1 whose rate is 0"
     assert table.rows[2][3].startswith("predicted")
-    assert table.rows[3][0].startswith("+ 3.00 on the bias")
+    assert table.rows[3][0].startswith("+ 3 on the bias")
     assert "not advice" in table.note
+    near = {"rate": -1e-6, "lag_1pct": 4605171, "steps": 50, "changes": changes}
+    table = meaning.changes_table(near)
+    assert table is not None
+    assert table.rows[0][2] == "beyond lag 5000"
 
 
 def test_runs_without_an_outlook_have_no_such_table() -> None:
