@@ -51,6 +51,22 @@ def test_stored_nonlinearity_and_batch_axis_are_used_and_said(models: Path, name
     )
 
 
+def test_trace_says_the_nonlinearity_in_its_calls(models: Path) -> None:
+    """A traced layer has no constants; the framework's outputs in float64."""
+    network = gl.load(models / "rnn_relu_traced.ts.pt")
+    expected = oracle(models, "rnn_relu_traced")
+    runs = gl.rollout_network(network, expected["x"][:, None])
+    y = runs["net.l1"].states[1:, 0]
+    np.testing.assert_allclose(y, expected["y"], rtol=0, atol=1e-12)
+    cell = gl.rollout(network["cell"], y[-1][None, None])
+    np.testing.assert_allclose(cell.states[1], expected["cell"], rtol=0, atol=1e-12)
+    assert {
+        "net.l0, net.l1, cell: non-linearity relu, as the source says",
+        "net.l0, net.l1: built for inputs (batch, time, features), as the source says; sequences "
+        "are read as (time, batch, features) here",
+    } <= set(network.assumptions)
+
+
 @pytest.mark.parametrize("name", WHOLE)
 def test_names_are_those_of_the_state_dict_and_copies_are_dropped(models: Path, name: str) -> None:
     tensors = read_archive(models / name).tensors
