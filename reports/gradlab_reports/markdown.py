@@ -10,7 +10,8 @@ from gradlab_reports.views import FigureView, Page, Section
 
 # What Markdown would take for its own; an underscore inside a word is none of it.
 _OWN = re.compile(r"[\\`*\[\]|~$#!]|(?<!\w)_|_(?!\w)")
-_START = re.compile(r"^(\s*)([-+>]|\d+(?=[.)]))")
+_BULLET = re.compile(r"^(?=[-+=])")
+_NUMBERED = re.compile(r"^(\d+)(?=[.)](\s|$))")
 ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -39,11 +40,11 @@ def markdown(page: Page) -> str:
 
 def plain_words(words: str) -> str:
     """Escape words so that Markdown, and HTML inside it, shows them as they are."""
-    line = " ".join(words.split("\n")).replace("\r", " ")
+    line = re.sub(r"[ \t\r\n\f\v]+", " ", words).strip(" ")
     escaped = _OWN.sub(lambda found: "\\" + found[0], line)
     for sign, entity in ENTITIES.items():
         escaped = escaped.replace(sign, entity)
-    return _START.sub(r"\1\\\2", escaped)
+    return _NUMBERED.sub(r"\1\\", _BULLET.sub(r"\\", escaped))
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -173,7 +173,7 @@ def _change_row(change: Mapping[str, Any], beyond: int) -> tuple[str, ...]:
 
 def _amount(value: object) -> str:
     amount = number(value)
-    return f"{amount:g}" if amount == round(amount) else plain(amount)
+    return f"{amount:g}" if amount.is_integer() else plain(amount)
 
 
 def _row(words: str, entry: Mapping[str, Any], basis: str, beyond: int) -> tuple[str, ...]:

@@ -77,7 +77,10 @@ def test_names_stay_words_in_markdown(write_run: WriteRun, decay: Any) -> None:
     [
         ("# no heading", "\\# no heading"),
         ("- no list", "\\- no list"),
-        ("1. no list", "\\1. no list"),
+        ("1. no list", "1\\. no list"),
+        ("1.80 is a number", "1.80 is a number"),
+        ("    no code", "no code"),
+        ("===", "\\==="),
         ("two\nlines", "two lines"),
         ("σ_max stays", "σ_max stays"),
         ("−0.1 of 5", "−0.1 of 5"),
