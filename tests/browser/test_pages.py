@@ -74,12 +74,12 @@ def test_a_page_fits_on_paper(
     keep_picture(f"{name}.pdf", content)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
 @pytest.mark.parametrize("name", NAMES)
 def test_axe_finds_no_serious_violation(
-    tab: Any, page: Page, axe: str, name: str, scheme: str
+    tab: Any, page: Page, axe: str, name: str, scheme: str, width: int
 ) -> None:
-    tab.open(page(name), scheme=scheme)
+    tab.open(page(name), width, scheme)
     tab.ask(axe + "; 0")
     assert tab.ask(SERIOUS) == []
 
