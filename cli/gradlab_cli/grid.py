@@ -10,7 +10,7 @@ import typer
 
 from gradlab_cli import axes
 
-PANEL = "Grid: one value, a comma list, or a range start:stop:count, or start:stop:count:log"
+PANEL = "Grid: one value, a comma list, or start:stop:count, also :log"
 
 
 def _axis(help_text: str, default: str, metavar: str = "NUMBERS") -> Any:

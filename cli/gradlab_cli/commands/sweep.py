@@ -109,15 +109,21 @@ def _tell_estimate(wanted: Wanted, jobs: int, console: Console) -> None:
     with console.working("measuring some points"):
         estimate = gl.estimate_sweep(wanted.points, jobs=jobs, **wanted.fixed)
     console.document({"schema": 1, **estimate.to_summary()})
-    console.text(f"{estimate.points} points of {estimate.shapes} sizes")
     console.text(
-        f"about {spoken_time(estimate.seconds)} with {estimate.jobs} processes "
-        f"({estimate.seconds_a_point:.2g} s a point, {estimate.probed} measured)"
+        f"{estimate.points} points, networks and runs of {_counted(estimate.shapes, 'size')}"
+    )
+    console.text(
+        f"about {spoken_time(estimate.seconds)} with {_counted(estimate.jobs, 'process', 'es')} "
+        f"({spoken_time(estimate.seconds_a_point)} a point, by {estimate.probed} measured)"
     )
     console.text(
         f"about {_megabytes(estimate.bytes_a_process)} of memory a process, "
         f"{_megabytes(estimate.disk_bytes)} of tables"
     )
+
+
+def _counted(count: int, word: str, ending: str = "s") -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}{ending}"
 
 
 def _megabytes(count: int) -> str:
