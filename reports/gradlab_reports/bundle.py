@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from gradlab_reports.catalog import (
     KINDS,
     PAGE_FORMATS,
     RUN_KINDS,
+    SWEEP_COLUMNS,
     SWEEP_KINDS,
     TRAINING_KINDS,
     FigureKind,
@@ -79,6 +80,7 @@ def write_figure(
     output: Path,
     *,
     recurrence: str | None = None,
+    columns: Mapping[str, str] | None = None,
     force: bool = False,
 ) -> Path:
     """Draw one figure from saved numbers.
@@ -93,6 +95,8 @@ def write_figure(
         File to write; its suffix is ``.png``, ``.svg`` or ``.pdf``.
     recurrence
         Which recurrence of the run; may be left out where there is one only.
+    columns
+        Of the kind ``sweep``: which columns are ``x``, ``y``, ``hue`` and ``facet``.
     force
         Whether an existing file may be replaced.
 
@@ -104,13 +108,13 @@ def write_figure(
     Raises
     ------
     gl.UnknownNameError
-        If there is no such kind, format or recurrence.
+        If there is no such kind, format, recurrence or column.
     gl.OutputError
         If the output exists and ``force`` is off, or cannot be written.
     gl.RunFolderError
         If the source does not hold what the kind is drawn from.
     gl.SettingError
-        If there are several recurrences and none was chosen.
+        If there are several recurrences and none was chosen, or columns for another kind.
     """
     output = Path(output)
     if kind not in KINDS:
@@ -118,12 +122,17 @@ def write_figure(
     suffix = output.suffix.lower().removeprefix(".")
     if suffix not in FORMATS:
         raise gl.unknown_name("figure format", suffix, FORMATS)
+    if columns and kind != SWEEP_COLUMNS.name:
+        raise gl.SettingError(
+            f"{', '.join(columns)} with the kind {kind!r}: expected the kind 'sweep', the one "
+            "whose columns can be chosen"
+        )
     if output.exists() and not force:
         raise gl.OutputError(f"{output} exists: choose another name or pass --force")
     frame = load_frame(Path(source), KINDS[kind], recurrence)
     from gradlab_reports.canvas import figure_of, rendered
 
-    figure = figure_of(plot_function(KINDS[kind])(frame))
+    figure = figure_of(plot_function(KINDS[kind])(frame, **(columns or {})))
     _write(output, rendered(figure, suffix))
     return output
 
@@ -150,7 +159,8 @@ def write_sweep_figures(folder: Path) -> list[Path]:
         If it cannot be written to.
     """
     folder = Path(folder)
-    kinds = SWEEP_KINDS if has_spectral_norms(folder) else ()
+    drawn = [kind for kind in SWEEP_KINDS if kind is not SWEEP_COLUMNS]
+    kinds = drawn if has_spectral_norms(folder) else []
     return _write_figures(folder, kinds, "sweep")
 
 

@@ -141,6 +141,14 @@ RUN_KINDS = (
     ),
 )
 
+# Drawn when asked for, with the columns that were asked for.
+SWEEP_COLUMNS = FigureKind(
+    name="sweep",
+    module="sweep_columns",
+    table="sweep.csv",
+    columns=("gamma_w", "rate"),
+)
+
 SWEEP_KINDS = (
     FigureKind(
         name="rate",
@@ -154,6 +162,13 @@ SWEEP_KINDS = (
         table="sweep_profiles.csv",
         columns=("point", "lag", "log_norm_median", "log_bound_gamma"),
     ),
+    FigureKind(
+        name="regime-map",
+        module="sweep_map",
+        table="sweep.csv",
+        columns=("gamma_w", "rate", "regime"),
+    ),
+    SWEEP_COLUMNS,
 )
 
 COMPARISON = FigureKind(

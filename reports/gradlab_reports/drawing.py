@@ -50,10 +50,10 @@ class Drawing:
         return paths
 
 
-def plot_function(kind: FigureKind) -> Callable[[pd.DataFrame], Axes]:
+def plot_function(kind: FigureKind) -> Callable[..., Axes]:
     """Return ``plot_<module>`` of the kind's module; matplotlib loads here."""
     module = importlib.import_module(f"gradlab_reports.figures.{kind.module}")
-    return cast("Callable[[pd.DataFrame], Axes]", getattr(module, f"plot_{kind.module}"))
+    return cast("Callable[..., Axes]", getattr(module, f"plot_{kind.module}"))
 
 
 def draw(kind: FigureKind, frame: pd.DataFrame, stem: str, prefix: str) -> Drawing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,16 @@ def _with_gamma(profiles: pd.DataFrame, path: Path) -> pd.DataFrame:
     return profiles.merge(points[["point", "gamma", "gamma_w"]], on="point", how="left")
 
 
+def _with_levels(points: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Hang what theory expects at each level onto the table, where the sweep was analyzed."""
+    beside = path.parent / "sweep_analysis.csv"
+    if beside.is_file():
+        needed = ("log_gamma_w", "mean_field_rate", "mean_field_low", "mean_field_high")
+        with suppress(gl.RunFolderError):  # no level, or not of this version: drawn without
+            points.attrs["levels"] = read_table(beside, needed).to_dict("list")
+    return points
+
+
 def _with_task(log: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Add the loss without memory and the steps measured along, where the manifest tells them."""
     manifest = _manifest_beside(path)
@@ -164,6 +175,7 @@ _ADDED: dict[str, Callable[[pd.DataFrame, Path], pd.DataFrame]] = {
     "lag_profile.csv": _with_predicted_norm,
     "lyapunov.csv": _with_theory,
     "product_spectrum.csv": _with_counts,
+    "sweep.csv": _with_levels,
     "sweep_profiles.csv": _with_gamma,
     "training.csv": _with_task,
     "clipping.csv": _with_threshold,

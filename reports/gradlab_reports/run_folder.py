@@ -25,6 +25,7 @@ TEXT_COLUMNS = frozenset(
         "name",
         "status",
         "message",
+        "regime",
     }
 )
 RUN_FILES = ("manifest.json", "summary.json", "lag_profile.csv", "steps.csv", "spectrum.csv")

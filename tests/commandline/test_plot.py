@@ -104,3 +104,15 @@ def test_one_of_several_recurrences_is_chosen_by_name(
     assert gradlab(*wanted, "--recurrence", "l1.reverse").code == 0
     misspelled = gradlab(*wanted, "--recurrence", "l1.revers", "--force")
     assert "did you mean 'l1.reverse'?" in misspelled.error
+
+
+def test_any_columns_of_a_sweep_are_drawn(gradlab: Run, tmp_path: Path) -> None:
+    sweep, picture = tmp_path / "sweep", tmp_path / "x.png"
+    shape = "--hidden-size 3,4 --length 6 --batch 1 --gamma 0.5,1.5 --jobs 1 --quiet"
+    assert gradlab("sweep", *shape.split(), "-o", sweep).code == 0
+    wanted = ("plot", sweep, "--kind", "sweep", "--x", "gamma", "--y", "rate", "-o", picture)
+    assert gradlab(*wanted, "--hue", "hidden_size", "--facet", "regime").code == 0
+    assert picture.read_bytes().startswith(START["png"])
+    misspelled = gradlab(*wanted, "--hue", "hidden_sise", "--force")
+    assert misspelled.code == 1
+    assert "did you mean 'hidden_size'?" in misspelled.error

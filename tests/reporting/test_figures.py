@@ -310,7 +310,8 @@ def test_further_axes_of_a_sweep_become_series(write_sweep: WriteRun) -> None:
     frame.insert(1, "activation", ["tanh", "relu"] * 2)
     legend = plot_sweep_rate(frame).get_legend()
     assert legend is not None
-    assert [t.get_text() for t in legend.get_texts()] == ["activation tanh", "activation relu"]
+    assert [t.get_text() for t in legend.get_texts()] == ["tanh", "relu"]
+    assert legend.get_title().get_text() == "activation"
 
 
 def test_sweep_decay_has_one_curve_a_gamma_the_median_over_seeds(write_sweep: WriteRun) -> None:

@@ -9,10 +9,14 @@ import typer
 from gradlab_cli.console import Console
 from gradlab_cli.groups import MessageOptions
 from gradlab_cli.options.figure import (
+    FacetOption,
     FigureFileOption,
     FigureSourceArgument,
+    HueOption,
     KindOption,
     RecurrenceOption,
+    XOption,
+    YOption,
 )
 from gradlab_cli.options.output import ForceOption
 from gradlab_cli.outputs import claim_file
@@ -26,6 +30,10 @@ def plot(
     kind: KindOption,
     output: FigureFileOption,
     recurrence: RecurrenceOption = None,
+    x: XOption = None,
+    y: YOption = None,
+    hue: HueOption = None,
+    facet: FacetOption = None,
     force: ForceOption = False,
     messages: MessageOptions,
 ) -> None:
@@ -35,8 +43,10 @@ def plot(
     claim_file(output, force=force)
     from gradlab_reports import write_figure
 
+    chosen = {"x": x, "y": y, "hue": hue, "facet": facet}
+    columns = {name: value for name, value in chosen.items() if value is not None}
     with console.working("drawing"):
-        write_figure(source, kind, output, recurrence=recurrence, force=force)
+        write_figure(source, kind, output, recurrence=recurrence, columns=columns, force=force)
     console.document({"schema": 1, "kind": kind, "figure": str(output)})
     console.text(str(output))
 

@@ -20,9 +20,49 @@ KindOption = Annotated[
         metavar="KIND",
         help="Of a run: decay, ladder, bounds, directions, pairs, spectrum, singular-values, "
         "lyapunov or saturation, with a loss gradient or gradient-pairs, of gated cells gates or "
-        "paths; of a sweep: rate or decay-by-gamma; of a comparison: compare; of a training: "
-        "training or clipping.",
+        "paths; of a sweep: rate, decay-by-gamma, regime-map, or sweep for any of its columns; of "
+        "a comparison: compare; of a training: training or clipping.",
         show_default=False,
+    ),
+]
+
+COLUMNS = "Columns of a sweep (--kind sweep)"
+
+XOption = Annotated[
+    str | None,
+    typer.Option(
+        "--x",
+        metavar="COLUMN",
+        help="Column across.",
+        show_default="gamma_w",
+        rich_help_panel=COLUMNS,
+    ),
+]
+
+YOption = Annotated[
+    str | None,
+    typer.Option(
+        "--y", metavar="COLUMN", help="Column up.", show_default="rate", rich_help_panel=COLUMNS
+    ),
+]
+
+HueOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column told apart by color and marker.",
+        show_default="none",
+        rich_help_panel=COLUMNS,
+    ),
+]
+
+FacetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column with a panel for each value.",
+        show_default="none",
+        rich_help_panel=COLUMNS,
     ),
 ]
 

@@ -20,20 +20,14 @@ from gradlab_reports.style import (
     VERMILLION,
     styled,
 )
+from gradlab_reports.sweep_axes import combined, told_apart
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
 SIZE = (6.6, 4.5)
-
-# The columns that are results; every other one was an axis of the sweep.
-RESULTS = frozenset(
-    "point,gamma_w,spectral_radius,rate,rate_se,bound_rate,mean_field_rate,saturated_share,"
-    "lyapunov_leading,horizon_1pct,regime,status,message,recurrence".split(",")
-)
-# Axes that move along the drawing's own axis, or are mere repeats.
-ALONG = frozenset({"gamma", "radius", "gain", "seed"})
+LEVEL_COLUMNS = ["mean_field_rate", "mean_field_low", "mean_field_high"]
 
 
 @styled
@@ -57,21 +51,24 @@ def plot_sweep_rate(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
     ax = axes_or_new(ax, SIZE)
     points = _drawable(frame)
-    names = list(dict.fromkeys(points["series"]))[: len(SERIES)]
+    axes = told_apart(points, len(SERIES))
+    points = points.assign(series=combined(points, axes))
+    names = list(dict.fromkeys(points["series"]))
+    palette = dict(zip(names, SERIES, strict=False)) if len(names) > 1 else {}
     look: dict[str, Any] = {"color": MEASURED, "legend": False}
-    if len(names) > 1:
+    if palette:
         look = {
             "hue": "series",
             "style": "series",
-            "palette": dict(zip(names, SERIES, strict=False)),
+            "palette": palette,
             "markers": dict(zip(names, SERIES_MARKERS, strict=False)),
         }
-    points = points[points["series"].isin(names)]
     sns.scatterplot(
         points, x="log_gamma_w", y="rate", s=24, linewidth=0.4, alpha=0.8, ax=ax, zorder=4, **look
     )
     ax.axhline(0.0, color="#5f6368", linewidth=0.9, zorder=1)
-    labels = [label for label in (_draw_bound(ax, points), _draw_mean_field(ax, points)) if label]
+    theory = _draw_levels(ax, frame, axes, palette) or _draw_mean_field(ax, points)
+    labels = [label for label in (_draw_bound(ax, points), theory) if label]
     if len(names) == 1 and len(points):
         height = float(points.sort_values("log_gamma_w")["rate"].iloc[-1])
         words = "measured,\none marker a network"
@@ -81,7 +78,7 @@ def plot_sweep_rate(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("rate of the gradient norm (nats per step)")
     ax.set_title("Measured rate against the spectral norm")
     if len(names) > 1:
-        ax.legend(title="", loc="upper left")
+        ax.legend(title=shortened(" · ".join(axes)), loc="upper left", alignment="left")
     write_end_labels(ax, labels)
     return ax
 
@@ -94,7 +91,8 @@ def caption() -> str:
         "dashed line is the rate that the bound allows: networks right of 0 and below the "
         "horizontal line vanish although their spectral norm exceeds 1. The dotted line, where "
         "there is one, is mean-field theory: what infinitely many units of the same gain, inputs "
-        "and biases would do."
+        "and biases would do; the band around it is where single networks of this size are "
+        "expected."
     )
 
 
@@ -112,21 +110,9 @@ def finding(frame: pd.DataFrame) -> str:
 
 
 def _drawable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows with finite rate, their ln gamma_w, and the name of the series each belongs to."""
+    """Rows with finite rate, and their ln gamma_w."""
     rows = frame[np.isfinite(column(frame, "rate")) & (column(frame, "gamma_w") > 0.0)]
-    axes = [
-        name
-        for name in rows.columns
-        if name not in RESULTS | ALONG and rows[name].nunique() > 1 and rows[name].nunique() <= 6
-    ]
-    series = ["" for _ in range(len(rows))]
-    for name in axes:
-        series = [
-            f"{have}, {name} {value}" if have else f"{name} {value}"
-            for have, value in zip(series, rows[name], strict=True)
-        ]
-    named = [shortened(words, 40) for words in series]
-    return rows.assign(log_gamma_w=np.log(column(rows, "gamma_w")), series=named)
+    return rows.assign(log_gamma_w=np.log(column(rows, "gamma_w")))
 
 
 def _draw_bound(ax: Axes, points: pd.DataFrame) -> EndLabel | None:
@@ -137,6 +123,29 @@ def _draw_bound(ax: Axes, points: pd.DataFrame) -> EndLabel | None:
     x, y = line
     ax.plot(x, y, color=VERMILLION, linewidth=1.5, linestyle=(0, style.dashes), zorder=2)
     return EndLabel(height=float(y[-1]), text=r"bound: $\ln\,\gamma_a\gamma_w$", color=style.ink)
+
+
+def _draw_levels(
+    ax: Axes, frame: pd.DataFrame, axes: list[str], palette: dict[str, str]
+) -> EndLabel | None:
+    """Theory with its band, a line a series, where the sweep's analysis is beside its table."""
+    import pandas as pd
+
+    levels = pd.DataFrame(frame.attrs.get("levels", {}))
+    if levels.empty or not {*axes} <= {*levels.columns}:
+        return None
+    levels = levels[np.isfinite(column(levels, "mean_field_rate"))]
+    end = None
+    for name, rows in levels.groupby(pd.Series(combined(levels, axes), levels.index), sort=False):
+        line = rows.groupby(rows["log_gamma_w"].round(9), sort=True)[LEVEL_COLUMNS].mean()
+        x, color = line.index.to_numpy(), palette.get(str(name), INK)
+        y, low, high = (line[which].to_numpy() for which in LEVEL_COLUMNS)
+        ax.fill_between(x, low, high, color=color, alpha=0.12, linewidth=0, zorder=1)
+        ax.plot(x, y, color=color, linewidth=1.2, linestyle=(0, (1.2, 1.8)), zorder=3)
+        end = float(y[-1]) if end is None else max(end, float(y[-1]))
+    if end is None:
+        return None
+    return EndLabel(height=end, text="mean-field theory,\nband of single networks", color=INK)
 
 
 def _draw_mean_field(ax: Axes, points: pd.DataFrame) -> EndLabel | None:

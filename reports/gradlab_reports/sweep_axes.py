@@ -1,0 +1,45 @@
+"""Which columns of a sweep's table were swept, and which of them a figure can tell apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The columns that are results; every other one was an axis of the sweep.
+RESULTS = frozenset(
+    "point,gamma_w,spectral_radius,rate,rate_se,bound_rate,mean_field_rate,saturated_share,"
+    "lyapunov_leading,horizon_1pct,regime,status,message,recurrence".split(",")
+)
+# Axes that move along a drawing's own axis, or are mere repeats.
+ALONG = frozenset({"gamma", "radius", "gain", "seed"})
+
+
+def swept(frame: pd.DataFrame) -> list[str]:
+    """Axes with several values that are neither scales nor repeats: words first, then numbers."""
+    import pandas as pd
+
+    names = [
+        str(name)
+        for name in frame.columns
+        if name not in RESULTS | ALONG
+        and not str(name).startswith("log_")
+        and frame[name].nunique() > 1
+    ]
+    return sorted(names, key=lambda name: bool(pd.api.types.is_numeric_dtype(frame[name])))
+
+
+def told_apart(frame: pd.DataFrame, most: int) -> list[str]:
+    """Axes whose combinations are no more than a figure has colors for; others are merged."""
+    chosen: list[str] = []
+    for name in swept(frame):
+        if len(frame.groupby([*chosen, name], sort=False)) <= most:
+            chosen.append(name)
+    return chosen
+
+
+def combined(frame: pd.DataFrame, names: list[str]) -> list[str]:
+    """Values of some columns of every row, as the words of a legend."""
+    columns = [frame[name].astype(str) for name in names]
+    return [", ".join(values) for values in zip(*columns, strict=True)] or [""] * len(frame)
