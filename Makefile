@@ -7,17 +7,19 @@ PYTHON ?= $(shell for python in python3.11 python3; do \
 	&& echo $$python && break; done)
 
 INSTALLED := $(VENV)/.installed
+DOCUMENTING := $(VENV)/.documenting
 GRADLAB := $(VENV)/bin/gradlab
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet --quiet
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test browser lint bench wheel-test clean
+.PHONY: help install demo test browser lint docs bench wheel-test clean
 
 help:
 	@echo "make demo        run the main job: a sweep and three reports, in $(OUT)"
 	@echo "make test        run all tests"
 	@echo "make browser     look at the pages in a headless Chromium; pictures in out/screenshots"
 	@echo "make lint        check style, types and the direction of imports"
+	@echo "make docs        build the documentation, in site"
 	@echo "make bench       measure speed against a floor and a peer, as ratios"
 	@echo "make wheel-test  build the wheel and test it in an empty environment"
 	@echo "make clean       remove .venv, results, caches and builds"
@@ -63,6 +65,17 @@ lint: $(INSTALLED)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+# Building needs no network, and the pages need none either: that is checked.
+docs: $(DOCUMENTING)
+	$(VENV)/bin/python docs/reference.py
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+	$(VENV)/bin/python docs/check_site.py site
+	@echo "The documentation is in site/index.html"
+
+$(DOCUMENTING): $(INSTALLED)
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[docs]'
+	@touch $@
+
 bench: $(INSTALLED)
 	$(VENV)/bin/python -m benchmarks.run
 
@@ -70,6 +83,6 @@ wheel-test: $(INSTALLED)
 	.ci/wheel-test $(VENV)/bin/python
 
 clean:
-	rm -rf $(VENV) node_modules out build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) node_modules out build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -f benchmarks/results.csv benchmarks/results.md
 	find gradlab cli reports tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
