@@ -54,7 +54,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One folder for all pages, with the files that they speak of."""
     folder = tmp_path_factory.mktemp("reader")
     (folder / "examples").symlink_to(ROOT / "examples")
-    for name in ("model.pt", "model.safetensors"):  # recognized by their content
+    (folder / "ckpt").mkdir()
+    for name in ("model.pt", "model.safetensors", "ckpt/1.pt"):  # recognized by their content
         shutil.copy(DIGITS / "digits_rnn.safetensors", folder / name)
     rng = np.random.default_rng(0)
     np.save(folder / "x.npy", rng.standard_normal((12, 4, 1)))
@@ -97,6 +98,9 @@ def undrawn(folder: Path) -> Any:
 
 def in_little(words: list[str]) -> Iterator[str]:
     yield from without_redirection(words)
+    if "--models" in words:
+        yield from ("--length", "10")
+        return
     yield from SMALLER.get(words[0], "").split()
     if "random" in words:
         yield from ("--hidden-size", "8", "--length", "20")
