@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from gradlab.arrays import Array, require_finite
+from gradlab.lanczos import CERTIFIED, leading_values
 
-# Relative error that the power step may leave in a squared norm before the exact SVD is used.
-POWER_TOLERANCE = 1e-13
-POWER_STEPS = 12
-# Squared residual of a power step below which its vector has settled.
-SETTLED = 1e-2
+# Proofs by which a norm is accepted, cheapest first.
+PATHS = ("power", "lanczos", "cholesky", "exact")
+POWER, LANCZOS, CHOLESKY, EXACT = range(4)
+# Relative error that power steps may leave in a squared norm.
+POWER_TOLERANCE = 1e-12
+POWER_STEPS = 6
+# Squared residuals of a power step: below the first its vector hardly turns, below the second it is
+# a singular vector.
+SETTLED, STATIONARY = 1e-2, 1e-11
+# Squared remainder of the Frobenius norm beyond which a vector is not worth a second power step.
+FAR = 1.5
+# Below this size a full decomposition is as fast as Lanczos steps.
+SMALLEST_FOR_LANCZOS = 24
+MIXED_IN = 0.05
 
 
 def log(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -102,9 +113,35 @@ def norms_of(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:
 
 
 def spectral_norms(
-    stack: Float[Array, "count n m"], start: Float[Array, "count m"]
+    stack: Float[Array, "count n m"],
+    start: Float[Array, "count m"],
+    frobenius: Float[Array, " count"] | None = None,
 ) -> tuple[Float[Array, " count"], Float[Array, "count m"]]:
-    r"""Largest singular values of many matrices, each certified.
+    """Largest singular values of many matrices, each certified: see `certified_norms`."""
+    certified = certified_norms(stack, start, frobenius)
+    return certified.norms, certified.right
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CertifiedNorms:
+    """Largest singular values, and by which proof each was accepted."""
+
+    norms: Float[Array, " count"]
+    right: Float[Array, "count m"]  # unit vectors to start the next matrices of a chain from
+    path: Int[Array, " count"]  # index into PATHS
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Matrices by path."""
+        return {name: int((self.path == index).sum()) for index, name in enumerate(PATHS)}
+
+
+def certified_norms(
+    stack: Float[Array, "count n m"],
+    start: Float[Array, "count m"],
+    frobenius: Float[Array, " count"] | None = None,
+) -> CertifiedNorms:
+    r"""Largest singular values of many matrices, each with a bound from below and from above.
 
     Parameters
     ----------
@@ -112,50 +149,89 @@ def spectral_norms(
         Entries of order one (see `rescale`).
     start
         Guesses of the right singular vectors, of unit length.
+    frobenius
+        Squared Frobenius norms, if they are known.
 
     Returns
     -------
-    norms
-        Relative error below 1e-13 where the power step proves it, else from all eigenvalues of
-        P P^T, whose largest is as accurate as that of an SVD.
-    right
-        Unit vectors to start the next matrices of a chain from.
+    certified
+        Norms with a relative error below 1e-10. Each but those of the path ``exact`` is the length
+        of P w for a unit vector w, and so no upper bound in disguise.
 
     Notes
     -----
-    With :math:`v = P w`, :math:`x = P^T v/|v|^2` and :math:`s^2 = |v|^2 |x|^2` (a lower bound of
-    :math:`\sigma_1^2`), put :math:`\rho = (\lVert P \rVert_F^2 - s^2)/s^2`. If
-    :math:`\rho \le 1/2`, every other :math:`\sigma_i^2 \le \rho s^2`, and the part of
-    :math:`\sigma_1^2/s^2` that is missing is at most
-    :math:`\rho (1 + \rho) (|x|^2 - 1) |x|^2 / (1 - \rho |x|^2)^2`, since the residual bounds the
-    weight of ``w`` outside the leading direction. Derivation: docs/theory.md, "Certified norms".
+    The paths, cheapest first, each for what the ones before left:
+
+    ``power``
+        A few power steps, accepted where they prove an error below 1e-12. With
+        :math:`v = P w`, :math:`x = P^T v/|v|^2` and :math:`s^2 = |v|^2 |x|^2` (a lower bound of
+        :math:`\sigma_1^2`), put :math:`\rho = (\lVert P \rVert_F^2 - s^2)/s^2`. If
+        :math:`\rho \le 1/2`, every other :math:`\sigma_i^2 \le \rho s^2`, and the part of
+        :math:`\sigma_1^2/s^2` that is missing is at most
+        :math:`\rho (1 + \rho) (|x|^2 - 1) |x|^2 / (1 - \rho |x|^2)^2`, since the residual bounds
+        the weight of ``w`` outside the leading direction.
+    ``lanczos``
+        See `gradlab.lanczos.leading_values`.
+    ``cholesky``
+        The value of either, if :math:`(s (1 + 10^{-10}))^2 I - P P^T` has a Cholesky factor.
+    ``exact``
+        All eigenvalues of P P^T.
+
+    Derivation: docs/theory.md, "Certified norms".
     """
-    norms, right = np.empty(len(stack)), start.copy()
-    frobenius = np.vecdot(flat := stack.reshape(len(stack), -1), flat)
-    pending, some = np.arange(len(stack)), stack
-    uncertain = np.ones(len(stack), dtype=bool)
-    for _ in range(POWER_STEPS):
-        norms[pending], right[pending], error = _power_step(
-            some, right[pending], frobenius[pending]
-        )
-        uncertain[pending] = ~(error <= POWER_TOLERANCE)
-        going_on = error > POWER_TOLERANCE  # nan: settled, but not isolated
-        pending, some = pending[going_on], some[going_on]
-        if len(pending) == 0:
+    if frobenius is None:
+        frobenius = np.vecdot(flat := stack.reshape(len(stack), -1), flat)
+    norms, right, path = np.empty(len(stack)), start.copy(), np.full(len(stack), POWER)
+    pending, settled = _by_power_steps(stack, norms, right, frobenius)
+    if len(pending) == 0:
+        return CertifiedNorms(norms=norms, right=right, path=path)
+    path[pending] = EXACT
+    if min(stack.shape[1:]) >= SMALLEST_FOR_LANCZOS:
+        for index in pending[settled]:
+            if _dominates(stack[index], norms[index]):
+                path[index] = CHOLESKY
+        _by_lanczos(stack, pending[path[pending] == EXACT], norms, right, path, frobenius)
+    if len(rest := pending[path[pending] == EXACT]):
+        norms[rest] = _by_eigenvalues(stack[rest])
+    return CertifiedNorms(norms=norms, right=right, path=path)
+
+
+def _by_power_steps(
+    stack: Float[Array, "count n m"],
+    norms: Float[Array, " count"],
+    right: Float[Array, "count m"],
+    frobenius: Float[Array, " count"],
+) -> tuple[Int[Array, " rest"], Bool[Array, " rest"]]:
+    """Write norms and vectors; indices of what stays unproven, and whether the vector settled."""
+    norms[:], right[:], error, excess = _power_step(stack, right, frobenius)
+    open_ended = ~(error <= POWER_TOLERANCE)
+    going_on = error > POWER_TOLERANCE  # nan: further steps would prove nothing
+    for _ in range(POWER_STEPS - 1):
+        some = np.flatnonzero(going_on)
+        if len(some) == 0:
             break
-    rest = stack[uncertain]
-    gram = rest @ rest.transpose(0, 2, 1)
-    norms[uncertain] = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, -1], 0.0))
-    return norms, right
+        part = stack if len(some) == len(stack) else stack[some]
+        norms[some], right[some], error, excess[some] = _power_step(
+            part, right[some], frobenius[some]
+        )
+        open_ended[some] = ~(error <= POWER_TOLERANCE)
+        going_on[some] = error > POWER_TOLERANCE
+    pending = np.flatnonzero(open_ended)
+    return pending, excess[pending] <= STATIONARY
 
 
 def _power_step(
     P: Float[Array, "count n m"], w: Float[Array, "count m"], frobenius: Float[Array, " count"]
-) -> tuple[Float[Array, " count"], Float[Array, "count m"], Float[Array, " count"]]:
-    """Norm, next right vector and proven relative error of the squared norm.
+) -> tuple[
+    Float[Array, " count"],
+    Float[Array, "count m"],
+    Float[Array, " count"],
+    Float[Array, " count"],
+]:
+    """Norm, next right vector, proven relative error of the squared norm, squared residual.
 
-    The error is inf where nothing is proven, and nan where further steps would prove nothing: the
-    vector has settled, and other singular values are too close.
+    The error is inf where nothing is proven yet, and nan where further steps would hardly prove
+    anything: other singular values are too close, or the vector is far from all of them.
     """
     v = np.matvec(P, w)
     v_squared = np.vecdot(v, v)
@@ -167,9 +243,58 @@ def _power_step(
     isolated = (rest <= 0.5) & (room > 0.1) & (s_squared > 0.0)
     excess = np.maximum(x_squared - 1.0, 0.0)
     error = rest * (1.0 + rest) * excess * x_squared / room**2
-    unproven = np.where(excess < SETTLED, np.nan, np.inf)
+    unproven = np.where((excess < SETTLED) | (rest > FAR), np.nan, np.inf)
+    unproven = np.where(rest <= 0.5, np.inf, unproven)
+    error = np.where(isolated, error, unproven)
+    zero = frobenius == 0.0
     following = np.where(x_squared[:, None] > 0.0, x / np.sqrt(_nonzero(x_squared))[:, None], w)
-    return np.sqrt(s_squared), following, np.where(isolated, error, unproven)
+    return np.sqrt(s_squared), following, np.where(zero, 0.0, error), excess
+
+
+def _by_lanczos(
+    stack: Float[Array, "count n m"],
+    pending: Int[Array, " some"],
+    norms: Float[Array, " count"],
+    right: Float[Array, "count m"],
+    path: Int[Array, " count"],
+    frobenius: Float[Array, " count"],
+) -> None:
+    """Write norms, vectors and paths of what Lanczos steps or a Cholesky factor prove."""
+    if len(pending) == 0:
+        return
+    part = stack if len(pending) == len(stack) else stack[pending]
+    # A start without any weight in the leading direction would stay on another one.
+    start = right[pending] + MIXED_IN * _scattered(right.shape[1])
+    found = leading_values(part, start, frobenius[pending])
+    norms[pending], right[pending] = found.norms, found.right
+    path[pending[found.certified]] = LANCZOS
+    for index in pending[~found.certified]:
+        if _dominates(stack[index], norms[index]):
+            path[index] = CHOLESKY
+
+
+def _by_eigenvalues(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:
+    """The largest eigenvalue of P P^T is as accurate as that of a singular value decomposition."""
+    gram = stack @ stack.transpose(0, 2, 1)
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, -1], 0.0))
+
+
+def _scattered(n: int) -> Float[Array, " n"]:
+    """A unit vector in no particular direction, always the same."""
+    vector = np.sin(np.arange(1.0, n + 1.0) ** 2)
+    return np.asarray(vector / np.sqrt(vector @ vector))
+
+
+def _dominates(P: Float[Array, "n m"], norm: float) -> bool:
+    """Whether norm (1 + 1e-10) is proven to be above all singular values of P."""
+    gram = P @ P.T if P.shape[0] <= P.shape[1] else P.T @ P
+    np.negative(gram, gram)
+    gram.flat[:: len(gram) + 1] += (norm * (1.0 + CERTIFIED)) ** 2
+    try:
+        np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _nonzero(x: Float[Array, " count"]) -> Float[Array, " count"]:

@@ -22,42 +22,91 @@ RESOLUTION = 1e-6
 BEYOND = 1e100
 # An exponent below all others, and a shift that makes any column vanish beside the largest.
 LEAST, LEAST_SHIFT = -(2**62), -2000
+# Squared lengths of rows beyond which they are rescaled, and the powers of two between rows that
+# share an exponent.
+LOW, HIGH, NEAR = 2.0**-128, 2.0**128, 48
+SHORTEST = 2.0**-900
+# Power steps on the last of several matrices of a chain, for a start that suits all of them.
+REFINEMENTS, WORTH_REFINING = 2, 4
 # Norms taken at a time: enough to make the calls cheap, few enough to stay in the cache.
 MATRICES, MATRIX_BYTES = 64, 1 << 20
 
 
 class ScaledProducts:
-    """P_{t,k} transposed, for several end times t: columns of order one and powers of two.
+    """P_{t,k} for several end times t: rows near one in size, and powers of two.
 
-    Column i belongs to unit i at time t. Columns are pulled back independently of each other, so
-    that each has an exponent of its own, and no unit's gradient is lost beside a larger one.
+    Row i belongs to unit i at time t. Rows are pulled back independently of each other, so that
+    each may have an exponent of its own, and no unit's gradient is lost beside a larger one. They
+    are looked at in every step and rescaled only where one leaves 2**-64 .. 2**64; rows that are
+    near each other then share an exponent.
     """
 
     def __init__(self, batch: int, n: int) -> None:
-        self.columns = np.empty((batch, 0, n, n))
+        self.rows = np.empty((batch, 0, n, n))
         self.exponent = np.empty((batch, 0, n), dtype=np.int64)
+        self.empty = np.empty((batch, 0, n))  # 1 where a row is zero, and so stays zero
+        self.level = True  # whether the rows of each product share an exponent
 
     def renew(self, kept: Bool[Array, " ends"], *, begin: bool) -> None:
         """Leave the products not kept, and begin one more with the identity if asked to."""
-        self.columns = _renewed(self.columns, kept, begin)
-        self.exponent = _renewed(self.exponent, kept, begin)
+        if begin or not kept.all():
+            for name in ("rows", "exponent", "empty"):
+                setattr(self, name, _renewed(getattr(self, name), kept, begin))
 
     def extend(self, step: LinearStep) -> None:
         """Multiply every product by the Jacobian of an earlier step."""
-        batch, count, n, _ = self.columns.shape
-        side_by_side = self.columns.transpose(0, 2, 1, 3).reshape(batch, n, count * n)
-        pulled = step.apply_transpose(side_by_side).reshape(batch, n, count, n)
-        self.columns, exponent = _unit_columns(pulled.transpose(0, 2, 1, 3))
-        self.exponent = self.exponent + exponent
+        if self.rows.shape[1] == 0:
+            return
+        before = self.rows
+        lengths = self._pull(step)
+        if not (lengths.min() > SHORTEST and lengths.max() < np.inf):
+            # A step of extreme size may have lost digits: take it again from rows of order one.
+            self.rows = before
+            self._rescale()
+            self._pull(step)
+            self._rescale()
+        elif not (lengths.min() > LOW and lengths.max() < HIGH):
+            self._rescale()
+
+    def _pull(self, step: LinearStep) -> Float[Array, "batch ends n"]:
+        """Multiply by J; squared lengths of the rows, or 1 of those that were zero before."""
+        batch, count, n, _ = self.rows.shape
+        pulled = pulled_rows(step, self.rows.reshape(batch, count * n, n))
+        self.rows = pulled.reshape(batch, count, n, n)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.vecdot(self.rows, self.rows) + self.empty)
+
+    def _rescale(self) -> None:
+        size = np.abs(self.rows).max(axis=3)
+        present = size > 0.0
+        absolute = np.where(present, self.exponent + np.frexp(size)[1], LEAST)
+        common = absolute.max(axis=2, keepdims=True)
+        near = (absolute >= common - NEAR) | ~present
+        level = near.all(axis=2, keepdims=True)
+        target = np.where(present & ~level, absolute, common)
+        shift = np.where(present, np.clip(self.exponent - target, -1000, 1000), 0)
+        # Products may wait for their norms: theirs are other arrays.
+        self.rows = self.rows * np.ldexp(1.0, shift)[..., None]
+        self.exponent = np.where(present, self.exponent - shift, common)
+        self.exponent = np.where(common == LEAST, 0, self.exponent)
+        self.empty = (~present).astype(np.float64)
+        self.level = bool((self.exponent == self.exponent[:, :, :1]).all())
 
     def assembled(self) -> tuple[Float[Array, "batch ends n n"], Float[Array, "batch ends"]]:
         """Matrices of order one, and the logarithms of their scales."""
-        present = self.columns.any(axis=2)
+        if self.level:
+            return self.rows, self.exponent[:, :, 0] * LOG_2
+        present = self.empty == 0.0
         scale = np.where(present, self.exponent, LEAST).max(axis=2)
-        shift = np.maximum(self.exponent - scale[:, :, None], LEAST_SHIFT)
-        shift = np.where(present, shift, 0)
-        whole = self.columns * np.ldexp(1.0, shift)[:, :, None, :]
+        shift = np.where(present, self.exponent - scale[:, :, None], 0)
+        whole = self.rows * np.ldexp(1.0, np.maximum(shift, LEAST_SHIFT))[..., None]
         return whole, np.where(scale == LEAST, 0, scale) * LOG_2
+
+
+def pulled_rows(step: LinearStep, rows: Float[Array, "batch m n"]) -> Float[Array, "batch m n"]:
+    """Rows times J, in new memory: rows of gradients pulled back by a step."""
+    columns = step.apply_transpose(rows.transpose(0, 2, 1))
+    return np.ascontiguousarray(columns.transpose(0, 2, 1))
 
 
 class InverseProducts:
@@ -101,50 +150,62 @@ class InverseProducts:
         self.singular = self.singular | lost[:, None]
 
     def assembled(self) -> tuple[Float[Array, "batch ends n n"], Float[Array, "batch ends"]]:
-        """Matrices of order one, and the logarithms of their scales."""
+        """Transposed matrices of order one, and the logarithms of their scales."""
         scale = self.log_scale.max(axis=2)
-        return self.columns * np.exp(self.log_scale - scale[:, :, None])[:, :, None, :], scale
+        whole = self.columns * np.exp(self.log_scale - scale[:, :, None])[:, :, None, :]
+        return whole.transpose(0, 1, 3, 2), scale
 
 
 class NormQueue:
     """Norms of matrices that come step by step, taken of many at a time.
 
-    Each slot's matrices belong to one chain of products, whose leading direction settles: the next
-    power step starts where the last one ended.
+    Each slot's matrices belong to one chain of products P, whose leading left direction settles:
+    the next power step starts where the last one ended.
     """
 
     def __init__(self, batch: int, slots: int, n: int) -> None:
-        self.right = np.full((batch, slots, n), 1.0 / np.sqrt(n))
+        self.left = np.full((batch, slots, n), 1.0 / np.sqrt(n))
         self.waiting: list[tuple[Int[Array, " some"], Float[Array, "batch some n n"]]] = []
         self.count = 0
+        self.most = max(1, min(MATRICES, MATRIX_BYTES // (8 * n * n)))
 
     @property
     def full(self) -> bool:
         """Whether enough matrices wait."""
-        n = self.right.shape[-1]
-        return self.count >= max(1, min(MATRICES, MATRIX_BYTES // (8 * n * n)))
+        return self.count >= self.most
 
     def put(self, slots: Int[Array, " some"], stack: Float[Array, "batch some n n"]) -> None:
-        """Let one step's matrices wait."""
+        """Let one step's matrices wait; they must not change any more."""
         self.waiting.append((slots, stack))
         self.count += stack.shape[0] * stack.shape[1]
 
-    def take(self) -> list[tuple[Float[Array, "batch some"], Float[Array, "batch some"]]]:
+    def take(self) -> Float[Array, "norms matrices"]:
         """ln of the spectral and of the Frobenius norm, step by step; nothing waits any more."""
-        n = self.right.shape[-1]
-        flat = np.concatenate([stack.reshape(-1, n, n) for _, stack in self.waiting])
-        start = [self.right[:, slots].reshape(-1, n) for slots, _ in self.waiting]
-        norms, right = spectral_norms(flat, np.concatenate(start))
-        logs = log(np.stack([norms, np.linalg.norm(flat, axis=(1, 2))]))
-        results, place = [], 0
-        for slots, stack in self.waiting:
-            size, shape = stack.shape[0] * stack.shape[1], stack.shape[:2]
-            part = logs[:, place : place + size].reshape(2, *shape)
-            results.append((part[0], part[1]))
-            self.right[:, slots] = right[place : place + size].reshape(*shape, n)
-            place += size
+        n = self.left.shape[-1]
+        parts = [stack.reshape(-1, n, n) for _, stack in self.waiting]
+        flat = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        frobenius = np.vecdot(rows := flat.reshape(len(flat), -1), rows)
+        self._refine()
+        start = [self.left[:, slots].reshape(-1, n) for slots, _ in self.waiting]
+        norms, left = spectral_norms(flat.transpose(0, 2, 1), np.concatenate(start), frobenius)
+        slots, stack = self.waiting[-1]
+        self.left[:, slots] = left[len(flat) - stack.shape[0] * stack.shape[1] :].reshape(
+            *stack.shape[:2], n
+        )
         self.waiting, self.count = [], 0
-        return results
+        return log(np.stack([norms, np.sqrt(frobenius)]))
+
+    def _refine(self) -> None:
+        """Bring the directions near to those of the last matrices, which the others share."""
+        slots, stack = self.waiting[-1]
+        if len(self.waiting) < WORTH_REFINING:
+            return
+        u = self.left[:, slots]
+        for _ in range(REFINEMENTS):
+            u = np.matvec(stack, np.vecmat(u, stack))
+            length = np.sqrt(np.vecdot(u, u))[..., None]
+            u = np.where(length > 0.0, u / np.where(length > 0.0, length, 1.0), self.left[:, slots])
+        self.left[:, slots] = u
 
 
 def _renewed(array: Array, kept: Bool[Array, " ends"], begin: bool) -> Array:
@@ -152,7 +213,7 @@ def _renewed(array: Array, kept: Bool[Array, " ends"], begin: bool) -> Array:
     rest = array if kept.all() else array[:, kept]
     if not begin:
         return rest
-    fresh = np.eye(array.shape[-1]) if array.ndim == 4 else np.zeros(())
+    fresh: Array = np.eye(array.shape[-1]) if array.ndim == 4 else np.zeros(())
     shape = (array.shape[0], 1, *array.shape[2:])
     return np.concatenate([rest, np.broadcast_to(fresh, shape).astype(array.dtype)], axis=1)
 

@@ -279,8 +279,10 @@ class VanillaStep:
         return product
 
     def apply_transpose(self, U: Float[Array, "batch n m"]) -> Float[Array, "batch n m"]:
-        """Jᵀ U."""
-        return np.asarray(self.W_hh.T @ (self.d[:, :, None] * U))
+        """Jᵀ U, from rows: those of Uᵀ follow each other in memory where products are long."""
+        batch, n, m = U.shape
+        rows = U.transpose(0, 2, 1) * self.d[:, None, :]
+        return np.asarray((rows.reshape(-1, n) @ self.W_hh).reshape(batch, m, n).transpose(0, 2, 1))
 
     def apply_input(self, V: Float[Array, "batch features m"]) -> Float[Array, "batch n m"]:
         """diag(d) W_xh V."""
