@@ -17,7 +17,7 @@ from gradlab.arrays import Array
 CERTIFIED = 1e-10
 # Error of the squared value, relative to it, that ends the iteration: far below what is certified.
 CONVERGED = 1e-13
-FIRST_CHECK, MOST_STEPS = 4, 60
+FIRST_CHECK, MOST_STEPS = 6, 60
 # Share of the first length below which a new direction is mostly rounding.
 CANCELED, VANISHED = 1e-5, 1e-13
 # Negative remainder of the squared Frobenius norm that rounding explains.
@@ -72,7 +72,7 @@ def leading_values(
         values, vectors = run.ritz()
         if run.steps == most or run.settled(values, vectors):
             return _certify(run, values, vectors, frobenius)
-        check = min(most, run.steps + max(1, run.steps // 4))
+        check = min(most, run.steps + max(3, run.steps // 4))
 
 
 class _Bidiagonalization:

@@ -26,6 +26,8 @@ FAR = 1.5
 # Below this size a full decomposition is as fast as Lanczos steps.
 SMALLEST_FOR_LANCZOS = 24
 MIXED_IN = 0.05
+# Matrices that take their Lanczos steps together: as many steps as the slowest of them needs.
+TOGETHER = 8
 
 
 def log(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -207,12 +209,11 @@ def _by_power_steps(
     open_ended = ~(error <= POWER_TOLERANCE)
     going_on = error > POWER_TOLERANCE  # nan: further steps would prove nothing
     for _ in range(POWER_STEPS - 1):
-        some = np.flatnonzero(going_on)
+        some = _covering(np.flatnonzero(going_on))
         if len(some) == 0:
             break
-        part = stack if len(some) == len(stack) else stack[some]
         norms[some], right[some], error, excess[some] = _power_step(
-            part, right[some], frobenius[some]
+            _taken(stack, some), right[some], frobenius[some]
         )
         open_ended[some] = ~(error <= POWER_TOLERANCE)
         going_on[some] = error > POWER_TOLERANCE
@@ -260,17 +261,34 @@ def _by_lanczos(
     frobenius: Float[Array, " count"],
 ) -> None:
     """Write norms, vectors and paths of what Lanczos steps or a Cholesky factor prove."""
-    if len(pending) == 0:
-        return
-    part = stack if len(pending) == len(stack) else stack[pending]
     # A start without any weight in the leading direction would stay on another one.
     start = right[pending] + MIXED_IN * _scattered(right.shape[1])
-    found = leading_values(part, start, frobenius[pending])
-    norms[pending], right[pending] = found.norms, found.right
-    path[pending[found.certified]] = LANCZOS
-    for index in pending[~found.certified]:
-        if _dominates(stack[index], norms[index]):
-            path[index] = CHOLESKY
+    for first in range(0, len(pending), TOGETHER):
+        group = pending[first : first + TOGETHER]
+        found = leading_values(
+            _taken(stack, group), start[first : first + TOGETHER], frobenius[group]
+        )
+        norms[group], right[group] = found.norms, found.right
+        path[group[found.certified]] = LANCZOS
+        for index in group[~found.certified]:
+            if _dominates(stack[index], norms[index]):
+                path[index] = CHOLESKY
+
+
+def _covering(some: Int[Array, " some"]) -> Int[Array, " range"]:
+    """Indices with those in between, where a copy of the matrices would cost more."""
+    if len(some) and some[-1] - some[0] < 2 * len(some):
+        return np.arange(some[0], some[-1] + 1)
+    return some
+
+
+def _taken(stack: Float[Array, "count n m"], some: Int[Array, " some"]) -> Float[Array, "some n m"]:
+    """Matrices of ascending indices, without a copy where these are neighbors."""
+    if some[-1] - some[0] == len(some) - 1:
+        return stack[some[0] : some[-1] + 1]
+    if stack.strides[1] < stack.strides[2]:  # a copy by columns where they are what is contiguous
+        return stack.transpose(0, 2, 1)[some].transpose(0, 2, 1)
+    return stack[some]
 
 
 def _by_eigenvalues(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:

@@ -55,7 +55,8 @@ def jacobian_profile(
     profile
         Natural logarithms for every pair. Padding enters no number. Norms are certified to agree
         with a full SVD of the rescaled product to 1e-10, and mostly do to 1e-12; that product
-        itself carries a relative error of about lag · n · 2.2e-16 times the ratio of the product of norms to the norm of the product.
+        itself carries a relative error of about lag · n · 2.2e-16 times the ratio of the product
+        of norms to the norm of the product.
 
     Raises
     ------
