@@ -147,15 +147,15 @@ def _sweep(
     lowest = max(0, int(ends[0]) - reach)
     for k in range(int(ends[-1]) - 1, lowest - 1, -1):
         kept = t - k <= reach
-        if k + 1 in starting or not kept.all():
-            t = np.append(t[kept], [k + 1] if k + 1 in starting else []).astype(np.int64)
-        for carried in (products, inverses):
-            if carried is not None:
-                carried.renew(kept, begin=k + 1 in starting)
+        if (begin := k + 1 in starting) or not kept.all():
+            t = np.append(t[kept], [k + 1] if begin else []).astype(np.int64)
+            for carried in (products, inverses):
+                if carried is not None:
+                    carried.renew(kept, begin=begin)
         if len(t):  # between far apart end times nothing is carried
             products.extend(linearization[k])
             if inverses is not None:
-                inverses.extend(linearization[k].matrix())
+                inverses.extend(linearization[k])
             measured.put(t, k, products, inverses)
         if measured.full or (k == lowest and measured.pairs):
             yield measured.rows()

@@ -7,6 +7,9 @@ the same number as its *largest* one.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -32,6 +35,14 @@ REFINEMENTS, WORTH_REFINING = 2, 4
 MATRICES, MATRIX_BYTES = 64, 1 << 20
 
 
+@runtime_checkable
+class Pull(Protocol):
+    """What a product is multiplied by from the right: the part of a step that pulls back."""
+
+    def apply_transpose(self, U: Float[Array, "batch n m"]) -> Float[Array, "batch n m"]:
+        """Transposed action."""
+
+
 class ScaledProducts:
     """P_{t,k} for several end times t: rows near one in size, and powers of two.
 
@@ -53,22 +64,24 @@ class ScaledProducts:
             for name in ("rows", "exponent", "empty"):
                 setattr(self, name, _renewed(getattr(self, name), kept, begin))
 
-    def extend(self, step: LinearStep) -> None:
+    def extend(self, step: Pull) -> None:
         """Multiply every product by the Jacobian of an earlier step."""
         if self.rows.shape[1] == 0:
             return
         before = self.rows
         lengths = self._pull(step)
-        if not (lengths.min() > SHORTEST and lengths.max() < np.inf):
+        shortest = np.minimum.reduce(lengths, axis=None)
+        longest = np.maximum.reduce(lengths, axis=None)
+        if not (shortest > SHORTEST and longest < np.inf):
             # A step of extreme size may have lost digits: take it again from rows of order one.
             self.rows = before
             self._rescale()
             self._pull(step)
             self._rescale()
-        elif not (lengths.min() > LOW and lengths.max() < HIGH):
+        elif not (shortest > LOW and longest < HIGH):
             self._rescale()
 
-    def _pull(self, step: LinearStep) -> Float[Array, "batch ends n"]:
+    def _pull(self, step: Pull) -> Float[Array, "batch ends n"]:
         """Multiply by J; squared lengths of the rows, or 1 of those that were zero before."""
         batch, count, n, _ = self.rows.shape
         pulled = pulled_rows(step, self.rows.reshape(batch, count * n, n))
@@ -103,14 +116,14 @@ class ScaledProducts:
         return whole, np.where(scale == LEAST, 0, scale) * LOG_2
 
 
-def pulled_rows(step: LinearStep, rows: Float[Array, "batch m n"]) -> Float[Array, "batch m n"]:
+def pulled_rows(step: Pull, rows: Float[Array, "batch m n"]) -> Float[Array, "batch m n"]:
     """Rows times J, in new memory: rows of gradients pulled back by a step."""
     columns = step.apply_transpose(rows.transpose(0, 2, 1))
     return np.ascontiguousarray(columns.transpose(0, 2, 1))
 
 
 class InverseProducts:
-    """Inverses of several products that are extended by the same Jacobians, column by column.
+    """Inverses of several products that are extended by the same Jacobians, transposed.
 
     `verdict` is 0 where the inverse tells the smallest singular value; -inf once a step had a row
     or column of zeros (an exact rank loss); nan once the accumulated estimate n · eps · cond(J) of
@@ -119,10 +132,11 @@ class InverseProducts:
     """
 
     def __init__(self, batch: int, n: int) -> None:
-        self.columns = np.empty((batch, 0, n, n))
-        self.log_scale = np.empty((batch, 0, n))
+        self.products = ScaledProducts(batch, n)
+        self.log_scale = np.empty((batch, 0))
         self.error = np.empty((batch, 0))
         self.singular = np.empty((batch, 0), dtype=bool)
+        self.inverted: tuple[Array, UnitRowInverse] | None = None
 
     @property
     def verdict(self) -> Float[Array, "batch ends"]:
@@ -132,28 +146,77 @@ class InverseProducts:
 
     def renew(self, kept: Bool[Array, " ends"], *, begin: bool) -> None:
         """Leave the products not kept, and begin one more with the identity if asked to."""
-        for name in ("columns", "log_scale", "error", "singular"):
+        self.products.renew(kept, begin=begin)
+        for name in ("log_scale", "error", "singular"):
             setattr(self, name, _renewed(getattr(self, name), kept, begin))
 
-    def extend(self, J: Float[Array, "batch n n"]) -> None:
+    def extend(self, step: LinearStep) -> None:
         """Multiply every product by J from the right, its inverse by J⁻¹ from the left."""
-        B, log_rows, lost = unit_rows(J)
-        B_inverse, singular = _inverses(B)
+        rows, factors = self._rows(step)
+        log_rows = rows.log_lengths + log(np.where(factors == 0.0, 1.0, np.abs(factors)))
         shortest = log_rows.min(axis=1)
-        weights = np.exp(shortest[:, None] - log_rows)
-        product = (B_inverse * weights[:, None, :])[:, None] @ self.columns
-        self.columns, exponent = _unit_columns(product)
-        self.log_scale = self.log_scale + exponent * LOG_2 - shortest[:, None, None]
-        condition = np.linalg.norm(B, axis=(1, 2)) * np.linalg.norm(B_inverse, axis=(1, 2))
-        step_error = np.where(singular, np.inf, J.shape[-1] * EPSILON * condition)
-        self.error = self.error + step_error[:, None]
+        weights = np.copysign(np.exp(shortest[:, None] - log_rows), factors)
+        self.products.extend(WeightedInverse(inverse=rows.inverse, weights=weights))
+        self.log_scale = self.log_scale - shortest[:, None]
+        self.error = self.error + rows.error[:, None]
+        lost = rows.lost | (factors == 0.0).any(axis=1)
         self.singular = self.singular | lost[:, None]
 
+    def _rows(self, step: LinearStep) -> tuple[UnitRowInverse, Float[Array, "batch n"]]:
+        """J = diag(factors) times what is inverted; that is kept as long as it is the same."""
+        if not isinstance(step, RowScaled):
+            J = step.matrix()
+            return UnitRowInverse.of(J), np.ones(J.shape[:2])
+        W, factors = step.row_scaled
+        if self.inverted is None or self.inverted[0] is not W:
+            self.inverted = W, UnitRowInverse.of(W[None])
+        return self.inverted[1], factors
+
     def assembled(self) -> tuple[Float[Array, "batch ends n n"], Float[Array, "batch ends"]]:
-        """Transposed matrices of order one, and the logarithms of their scales."""
-        scale = self.log_scale.max(axis=2)
-        whole = self.columns * np.exp(self.log_scale - scale[:, :, None])[:, :, None, :]
-        return whole.transpose(0, 1, 3, 2), scale
+        """Matrices of order one, and the logarithms of their scales."""
+        whole, log_scale = self.products.assembled()
+        return whole, log_scale + self.log_scale
+
+
+@runtime_checkable
+class RowScaled(Protocol):
+    """A step that is a fixed matrix with scaled rows."""
+
+    @property
+    def row_scaled(self) -> tuple[Float[Array, "n n"], Float[Array, "batch n"]]:
+        """W and d of J = diag(d) W."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnitRowInverse:
+    """J = diag(lengths) B with rows of unit length in B, whose inverse is here."""
+
+    inverse: Float[Array, "batch n n"]
+    log_lengths: Float[Array, "batch n"]
+    lost: Bool[Array, " batch"]  # an exact rank loss
+    error: Float[Array, " batch"]  # relative error of the inverse
+
+    @classmethod
+    def of(cls, J: Float[Array, "batch n n"]) -> UnitRowInverse:
+        """Inverse with an estimate of its error, inf where there is none."""
+        B, log_lengths, lost = unit_rows(J)
+        inverse, singular = _inverses(B)
+        condition = np.linalg.norm(B, axis=(1, 2)) * np.linalg.norm(inverse, axis=(1, 2))
+        error = np.where(singular, np.inf, J.shape[-1] * EPSILON * condition)
+        return cls(inverse=inverse, log_lengths=log_lengths, lost=lost, error=error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeightedInverse:
+    """B⁻¹ diag(weights), as what the transposed inverses are multiplied by."""
+
+    inverse: Float[Array, "some n n"]  # one for all sequences, or one for each
+    weights: Float[Array, "batch n"]
+
+    def apply_transpose(self, U: Float[Array, "batch n m"]) -> Float[Array, "batch n m"]:
+        """B⁻¹ diag(weights) U."""
+        rows = U.transpose(0, 2, 1) * self.weights[:, None, :]
+        return np.asarray((rows @ self.inverse.transpose(0, 2, 1)).transpose(0, 2, 1))
 
 
 class NormQueue:
@@ -232,15 +295,6 @@ def _inverses(
         inverse = np.linalg.inv(np.where(singular[:, None, None], eye, B))
     singular = singular | ~(np.abs(inverse).max(axis=(1, 2)) < BEYOND)
     return np.where(singular[:, None, None], eye, inverse), singular
-
-
-def _unit_columns(
-    stack: Float[Array, "batch ends n n"],
-) -> tuple[Float[Array, "batch ends n n"], Int[Array, "batch ends n"]]:
-    """Columns divided by exact powers of two, and the exponents."""
-    exponent = np.frexp(np.abs(stack).max(axis=2))[1]
-    exponent = np.clip(exponent, -1000, 1000).astype(np.int64)
-    return stack * np.ldexp(1.0, -exponent)[:, :, None, :], exponent
 
 
 def unit_rows(

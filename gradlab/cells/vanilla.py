@@ -272,6 +272,11 @@ class VanillaStep:
     W_xh: Float[Array, "n features"]
     d: Float[Array, "batch n"]  # phi'(z)
 
+    @property
+    def row_scaled(self) -> tuple[Float[Array, "n n"], Float[Array, "batch n"]]:
+        """W and d."""
+        return self.W_hh, self.d
+
     def apply(self, V: Float[Array, "batch n m"]) -> Float[Array, "batch n m"]:
         """J V."""
         product = np.asarray(self.W_hh @ V)

@@ -136,20 +136,22 @@ def paths_of(stack: Array, start: Array) -> dict[str, int]:
     return certified.counts
 
 
-def test_every_path_of_proof_is_taken_where_it_is_meant_to_be() -> None:
+def test_every_path_of_proof_is_taken_where_it_is_meant_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rng, n = np.random.default_rng(1), 48
     U, V = orthogonal(rng, n), orthogonal(rng, n)
     start = np.full((1, n), n**-0.5)
     isolated = U * 0.5 ** np.arange(n) @ V
     close = U * np.linspace(1.0, 0.1, n) ** 0.3 @ V
-    nearly = np.diag(np.r_[1.0, 1.0 - 1e-8, np.full(n - 2, 0.9999)])
-    second = np.eye(n)[1:2]
+    crowded = np.diag(np.linspace(1.0, 0.999, 130))
     assert paths_of(isolated[None], V[:1])["power"] == 1
-    three = gaussian(rng, n) @ gaussian(rng, n) @ gaussian(rng, n)
-    assert paths_of(three[None], start)["lanczos"] == 1
+    heavy_tail = U * np.arange(1.0, n + 1.0) ** -0.7 @ V
+    assert paths_of(heavy_tail[None], start)["lanczos"] == 1
     assert paths_of(U[None], start)["cholesky"] == 1
-    assert paths_of(nearly[None], second)["exact"] == 1
-    assert sum(paths_of(np.stack([isolated, close, U, nearly]), start.repeat(4, 0)).values()) == 4
+    assert sum(paths_of(np.stack([isolated, close, U]), start.repeat(3, 0)).values()) == 3
+    monkeypatch.setattr("gradlab.lanczos.MOST_STEPS", 12)  # too few to tell them apart
+    assert paths_of(crowded[None], np.full((1, 130), 130**-0.5))["exact"] == 1
 
 
 def test_a_chain_counts_each_of_its_norms_once(monkeypatch: pytest.MonkeyPatch) -> None:
