@@ -16,7 +16,7 @@ from gradlab.lanczos import CERTIFIED, leading_values
 PATHS = ("power", "lanczos", "cholesky", "exact")
 POWER, LANCZOS, CHOLESKY, EXACT = range(4)
 # Relative error that power steps may leave in a squared norm.
-POWER_TOLERANCE = 1e-12
+POWER_TOLERANCE = 1e-13
 POWER_STEPS = 6
 # Squared residuals of a power step: below the first its vector hardly turns, below the second it is
 # a singular vector.
@@ -165,7 +165,7 @@ def certified_norms(
     The paths, cheapest first, each for what the ones before left:
 
     ``power``
-        A few power steps, accepted where they prove an error below 1e-12. With
+        A few power steps, accepted where they prove an error below 1e-13. With
         :math:`v = P w`, :math:`x = P^T v/|v|^2` and :math:`s^2 = |v|^2 |x|^2` (a lower bound of
         :math:`\sigma_1^2`), put :math:`\rho = (\lVert P \rVert_F^2 - s^2)/s^2`. If
         :math:`\rho \le 1/2`, every other :math:`\sigma_i^2 \le \rho s^2`, and the part of
