@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gradlab.cells.base import Cell
@@ -11,10 +12,12 @@ from gradlab.checkpoints.loading import load
 from gradlab.engine.rollout import rollout_network
 from gradlab.engine.sequences import read_sequences
 from gradlab.engine.synthetic import synthetic_sequences
-from gradlab.errors import SettingError
+from gradlab.errors import GradlabError, SettingError
 from gradlab.records.trajectory import Trajectory
 from gradlab.sweeps.settings import PointSettings, cell_settings
 from gradlab.sweeps.streams import random_streams
+
+READING = ("nonlinearity", "recurrent_activation", "keras_version", "map")
 
 
 def run_of(settings: PointSettings) -> tuple[Cell, Trajectory]:
@@ -49,11 +52,44 @@ def run_of(settings: PointSettings) -> tuple[Cell, Trajectory]:
     return network[name], runs[name]
 
 
+def reading_assumptions(readings: Sequence[PointSettings]) -> list[str]:
+    """What had to be assumed in reading the models of a sweep, each sentence once.
+
+    Parameters
+    ----------
+    readings
+        Settings with a model; one for each way in which a model is read.
+
+    Returns
+    -------
+    sentences
+        Begun with the file's name unless they are said of every file. A model that cannot be read
+        says nothing here: its points fail, and say why.
+    """
+    told = [entry for settings in readings if (entry := _told(settings)) is not None]
+    said: dict[str, list[str]] = {}
+    for source, sentences in told:
+        for sentence in dict.fromkeys(sentences):
+            said.setdefault(sentence, []).append(source)
+    lines: list[str] = []
+    for sentence, sources in said.items():
+        everywhere = len(sources) == len(told)
+        names = [""] if everywhere else [f"{source}: " for source in dict.fromkeys(sources)]
+        lines += [f"{name}{sentence}" for name in names]
+    return lines
+
+
+def _told(settings: PointSettings) -> tuple[str, Sequence[str]] | None:
+    """Source and sentences of a model that can be read; the network itself is let go."""
+    try:
+        network = _read(settings)
+    except GradlabError:
+        return None
+    return network.source, network.assumptions
+
+
 def _read(settings: PointSettings) -> Network:
-    said: dict[str, Any] = {
-        name: getattr(settings, name)
-        for name in ("nonlinearity", "recurrent_activation", "keras_version", "map")
-    }
+    said: dict[str, Any] = {name: getattr(settings, name) for name in READING}
     return load(str(settings.model), dtype=settings.dtype, **said)
 
 

@@ -6,11 +6,13 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from gradlab.errors import ModelFileError, SettingError
 from gradlab.sweeps.grids import Grid, Point
+from gradlab.sweeps.networks import READING, reading_assumptions
 from gradlab.sweeps.settings import (
     DEFAULTS,
     NAMES,
@@ -75,7 +77,18 @@ class Plan:
             "order": self._order(),
             "settings": self.shared(),
             "sha256_files": {name: _sha256_file(Path(name)) for name in self._files()},
+            "assumptions": self.assumptions(),
         }
+
+    def assumptions(self) -> list[str]:
+        """What had to be assumed in reading the models, each of them once for each way."""
+        if not any(self.values("model")):
+            return []
+        names = ("model", *READING)
+        start = {**self.fixed, **self.points[0]}
+        ways = product(*(self.values(name) for name in names))
+        readings = [settings_of({**start, **dict(zip(names, way, strict=True))}) for way in ways]
+        return reading_assumptions([entry for entry in readings if entry.model])
 
     def _order(self) -> str:
         """Hash of points that are no grid, whose axes do not tell which combinations there are."""

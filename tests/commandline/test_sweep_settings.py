@@ -172,6 +172,30 @@ def test_checkpoints_are_rows_in_the_order_of_their_numbers(
     assert found["horizon_1pct"][:2] == ["7.0", "nan"]
 
 
+def assumptions(folder: Path) -> list[str]:
+    """What the manifest says of how the models were read."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    return [str(sentence) for sentence in manifest["assumptions"]]
+
+
+def test_what_is_assumed_of_models_is_printed_and_in_the_manifest(
+    gradlab: Run, tmp_path: Path, model: Model
+) -> None:
+    """With the file's name where it does not hold for all of them."""
+    rnn, lstm = model("trained_rnn_echo3.pt"), model("trained_lstm_echo8.pt")
+    words = ("--models", rnn, "--models", lstm, "--length", 4, "--batch", 1, "--jobs", 1)
+    outcome = gradlab("sweep", *words, "-o", tmp_path / "out")
+    assert outcome.code == 0, outcome.err
+    told = assumptions(tmp_path / "out")
+    assert outcome.err.splitlines() == [f"note: {sentence}" for sentence in told]
+    batch_axis = "the file does not store the batch axis: inputs (time, batch, features) assumed"
+    assert [sentence for sentence in told if batch_axis in sentence] == [
+        f"{batch_axis} (option batch_first)"
+    ]
+    assert any(sentence.startswith(f"{rnn}: ") and "tanh assumed" in sentence for sentence in told)
+    assert any(sentence.startswith(f"{lstm}: rnn.l0: read as") for sentence in told)
+
+
 def test_checkpoint_that_changed_is_not_mixed_with_what_was_measured(
     gradlab: Run, tmp_path: Path, checkpoints: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,7 +229,9 @@ def test_damaged_checkpoint_is_a_row(gradlab: Run, tmp_path: Path, checkpoints: 
     words = ("--models", checkpoints / "*.npz", "--length", 12, "--jobs", 1)
     outcome = gradlab("sweep", *words, "-o", tmp_path / "out")
     assert outcome.code == 1
-    assert "1 of 4 points failed" in outcome.error
+    *notes, error = outcome.err.splitlines()
+    assert "1 of 4 points failed" in error
+    assert notes == [f"note: {sentence}" for sentence in assumptions(tmp_path / "out")]
     assert columns(tmp_path / "out")["status"] == ["ok", "ok", "ok", "refused"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -137,6 +138,8 @@ def _tell(summary: Any, folder: Path, words: str, console: Console) -> None:
     if words:
         console.text(words)
     console.text(str(folder / TABLE))
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    console.assumptions(manifest["assumptions"])
     if summary.failed:
         raise gl.GradlabError(
             f"{summary.failed} of {summary.points} points failed, the first with "
