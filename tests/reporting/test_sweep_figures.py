@@ -15,6 +15,7 @@ from matplotlib.image import AxesImage
 
 import gradlab as gl
 from gradlab_reports import write_figure, write_sweep_figures
+from gradlab_reports.canvas import figure_of
 from gradlab_reports.catalog import KINDS
 from gradlab_reports.figures.sweep_columns import plot_sweep_columns
 from gradlab_reports.figures.sweep_map import plot_sweep_map
@@ -145,3 +146,20 @@ def test_sweep_folder_gets_its_three_figures(write_sweep: WriteRun) -> None:
     names = {path.name for path in write_sweep_figures(write_sweep("sweep", GAMMAS))}
     stems = ("rate", "decay-by-gamma", "regime-map")
     assert names == {f"{stem}.{suffix}" for stem in stems for suffix in ("png", "svg")}
+
+
+def test_the_map_names_files_by_the_ends_of_their_paths() -> None:
+    """Long paths would leave no room for the map: layout warnings are errors."""
+    folder = "/somewhere/in/the/cellar/of/a/cluster/" + "deep/" * 40
+    table = pd.DataFrame(
+        {
+            "model": [f"{folder}epoch-{epoch}.npz" for epoch in (1, 2)],
+            "gamma_w": [0.5, 0.7],
+            "rate": [-0.7, -0.35],
+            "regime": ["vanishing", "vanishing"],
+        }
+    )
+    ax = plot_sweep_map(table)
+    figure_of(ax).draw_without_rendering()
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert [label[-12:] for label in labels] == ["/epoch-1.npz", "/epoch-2.npz"]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIZE = (6.6, 4.2)
+LONGEST = 28  # letters at a row; longer names would leave no room for the map
 MOST_SIGNS = 900  # cells; of more the signs would run into each other
 SIGNS = {"vanishing": "−", "exploding": "+", "near-critical": "•", "undecided": "?"}
 LEGEND = "−  vanishing     +  exploding     •  near-critical     ?  undecided"
@@ -130,4 +131,8 @@ def _name_ticks(ax: Axes, rates: pd.DataFrame) -> None:
 
 
 def _word(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """A value of few digits; of a file's long path, the end, which tells it from others."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    word = str(value)
+    return word if len(word) <= LONGEST else f"…{word[1 - LONGEST :]}"
