@@ -100,9 +100,15 @@ def rescale(
         ``stack * 2**exponent`` is the argument, to the last bit; a zero matrix stays zero.
     """
     largest = np.abs(stack).max(axis=(-2, -1), initial=0.0)
-    # Within this range 2**-exponent is itself a normal number; more is never needed at once.
-    exponent = np.asarray(np.clip(np.frexp(largest)[1], -1000, 1000), dtype=np.int64)
-    return np.asarray(stack * np.ldexp(1.0, -exponent)[..., None, None]), exponent
+    exponent = np.asarray(np.frexp(largest)[1], dtype=np.int64)
+    return over_power(stack, exponent[..., None, None]), exponent
+
+
+def over_power(x: Float[Array, "*shape"], exponent: Int[Array, "*any"]) -> Float[Array, "*shape"]:
+    """x / 2**exponent, exact also where the power itself leaves the range of floats."""
+    first = np.clip(exponent, -1000, 1000)
+    scaled, rest = x * np.ldexp(1.0, -first), exponent - first
+    return np.asarray(scaled * np.ldexp(1.0, -rest) if rest.any() else scaled)
 
 
 def norms_of(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:

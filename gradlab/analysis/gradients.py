@@ -20,6 +20,7 @@ from gradlab.cells.stack import Network
 from gradlab.engine.bptt import forward_runs, readout_terms, state_upstream, upstreams
 from gradlab.engine.losses import Readout
 from gradlab.engine.scaled_sums import LOG_2, ScaledSum, log_norms
+from gradlab.linalg import over_power
 from gradlab.records.gradients import COLUMNS, GradientProfile
 from gradlab.records.trajectory import Trajectory
 
@@ -215,8 +216,8 @@ def _scaled(
     vectors: Float[Array, "batch n ends"],
 ) -> tuple[Float[Array, "batch n ends"], Int[Array, "batch ends"]]:
     """Vectors with entries of at most order one, and the powers of two they were divided by."""
-    exponent = np.clip(np.frexp(np.abs(vectors).max(axis=1))[1], -1000, 1000).astype(np.int64)
-    return vectors * np.ldexp(1.0, -exponent)[:, None, :], exponent
+    exponent = np.frexp(np.abs(vectors).max(axis=1))[1].astype(np.int64)
+    return over_power(vectors, exponent[:, None, :]), exponent
 
 
 def _log_bounds(

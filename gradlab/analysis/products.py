@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 
 from gradlab.arrays import Array
 from gradlab.cells.base import LinearStep
-from gradlab.linalg import log, rescale, spectral_norms
+from gradlab.linalg import log, over_power, rescale, spectral_norms
 
 LOG_2 = float(np.log(2.0))
 EPSILON = float(np.finfo(np.float64).eps)
@@ -97,9 +97,9 @@ class ScaledProducts:
         near = (absolute >= common - NEAR) | ~present
         level = near.all(axis=2, keepdims=True)
         target = np.where(present & ~level, absolute, common)
-        shift = np.where(present, np.clip(self.exponent - target, -1000, 1000), 0)
+        shift = np.where(present, self.exponent - target, 0)
         # Products may wait for their norms: theirs are other arrays.
-        self.rows = self.rows * np.ldexp(1.0, shift)[..., None]
+        self.rows = over_power(self.rows, -shift[..., None])
         self.exponent = np.where(present, self.exponent - shift, common)
         self.exponent = np.where(common == LEAST, 0, self.exponent)
         self.empty = (~present).astype(np.float64)

@@ -11,7 +11,7 @@ from gradlab.analysis.nonnormal import kreiss_constant, power_transient
 from gradlab.analysis.numerical_range import by_modulus, numerical_radius
 from gradlab.arrays import Array, require_finite
 from gradlab.cells.base import Cell
-from gradlab.linalg import rescale, singular_values
+from gradlab.linalg import over_power, rescale, singular_values
 from gradlab.records.spectrum import ITERATED, MatrixSpectrum, SpectralSummary
 
 LARGEST = 128  # units of a matrix whose powers are looked at: about a fifth of a second
@@ -63,8 +63,9 @@ def matrix_spectrum(
         If an entry is NaN or infinite; no solver sees it.
     """
     require_finite("W_hh", W)
-    unit, exponent = rescale(np.asarray(W, dtype=np.float64))
-    scale = float(np.ldexp(1.0, int(exponent)))
+    # Clipped, so that its power is a number.
+    exponent = np.asarray(np.clip(rescale(W.astype(np.float64))[1], -1000, 1000))
+    unit, scale = over_power(W.astype(np.float64), exponent), float(np.ldexp(1.0, int(exponent)))
     sigma = singular_values(unit)
     square = W.shape[0] == W.shape[1]
     numerical = numerical and square and len(W) <= LARGEST_RANGE

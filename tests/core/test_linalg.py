@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -98,3 +100,11 @@ def test_non_finite_entries_never_reach_a_solver() -> None:
     for function in (spectral_norm, spectral_radius):
         with pytest.raises(NonFiniteError, match=r"1 non-finite entry .* \(1, 2\)"):
             function(W)
+
+
+def test_rescaling_reaches_every_number_of_float64() -> None:
+    smallest, largest = 5e-324, np.finfo(np.float64).max
+    for x in (smallest, 1e-307, 1.0, 1e307, largest):
+        scaled, exponent = rescale(np.array([[x, 0.0]]))
+        assert 0.5 <= scaled[0, 0] < 1.0
+        assert math.ldexp(scaled[0, 0], int(exponent)) == x

@@ -72,6 +72,17 @@ def test_gaussian_matrices_follow_newmans_law(n: int, expected: dict[int, float]
     np.testing.assert_allclose(spectrum.standard_errors, deviation, rtol=0.5)
 
 
+def test_mean_exponent_of_gaussian_matrices_tends_to_minus_a_half() -> None:
+    """A run of 10 units, fresh matrices: the mean over exponents is the mean of ln|det| over N."""
+    for n, value in ((10, -0.56478133132874), (100, -0.51219304086738)):
+        i = np.arange(1, n + 1)
+        assert np.mean(0.5 * (math.log(2.0 / n) + psi((n - i + 1) / 2.0))) == pytest.approx(value)
+    steps, rng = 2000, np.random.default_rng(12)
+    spectrum = gl.lyapunov_from_jacobians(rng.standard_normal((steps, 10, 10)) / math.sqrt(10.0))
+    deviation = math.sqrt(polygamma(1, np.arange(1, 11) / 2.0).sum() / (4.0 * steps)) / 10.0
+    assert abs(spectrum.exponents.mean() + 0.56478133132874) < 4.0 * deviation
+
+
 def test_complex_gaussian_matrices_follow_their_own_law() -> None:
     """Each exponent counts twice where a complex matrix is written as a real one."""
     steps, rng = 2000, np.random.default_rng(7)
@@ -157,6 +168,7 @@ def test_henon_map_has_its_published_exponents() -> None:
     assert first + second == pytest.approx(-1.2039728043259, abs=1e-12)
     assert spectrum.kaplan_yorke == pytest.approx(1.0 + first / -second, abs=1e-12)
     assert spectrum.kaplan_yorke == pytest.approx(1.25827, abs=0.02)
+    assert abs(second + 1.62319) < 3.0 * 0.38 / math.sqrt(steps)
     assert spectrum.entropy_rate == first
     assert spectrum.steps == steps
 

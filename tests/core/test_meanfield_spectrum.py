@@ -35,15 +35,18 @@ MEAN_EXPONENTS = [  # tanh, Gaussian: gain, input std, value
     (0.5, 0.5, -1.45907), (0.9, 0.5, -0.99594), (1.0, 0.5, -0.94400), (1.1, 0.5, -0.91336),
     (1.5, 0.5, -0.97178), (5.0, 0.5, -4.95435), (10.0, 0.5, -12.18266), (0.5, 1.0, -2.00376),
     (0.9, 1.0, -1.56492), (1.5, 1.0, -1.47764), (3.0, 1.0, -2.61896), (10.0, 1.0, -12.24753),
+    (1.0, 1.0, -1.51294), (1.1, 1.0, -1.47790), (2.0, 1.0, -1.71265), (5.0, 1.0, -5.09474),
 ]  # fmt: skip
 
-# The published network of 4096 units: gain, then lambda_1, fraction, entropy, dimension.
+# The published network of 4096 units: gain, then lambda_1, fraction, entropy, dimension, and the
+# means of the exponents, of the squared slopes and of the squared pre-activations.
 PUBLISHED = [
-    (1.5, ".06495 .08398 .0027729 .16511"),
-    (2.0, ".15425 .13257 .0106076 .25659"),
-    (3.0, ".30958 .15259 .0251060 .28717"),
-    (5.0, ".53118 .13379 .0389117 .24594"),
-    (10.0, ".85512 .09082 .0439873 .16495"),
+    (1.5, ".06495 .08398 .0027729 .16511 -.71530 .50596 .79529"),
+    (2.0, ".15425 .13257 .0106076 .25659 -1.15055 .34033 2.12530"),
+    (3.0, ".30958 .15259 .0251060 .28717 -2.27390 .20654 6.31045"),
+    (5.0, ".53118 .13379 .0389117 .24594 -4.90942 .11595 20.72002"),
+    # Its mean contradicts its own mean ln phi', and is left out.
+    (10.0, ".85512 .09082 .0439873 .16495 nan .05548 91.73556"),
 ]
 
 ENSEMBLES = ("gaussian", "orthogonal")
@@ -75,12 +78,15 @@ def test_mean_exponents(gain: float, sigma: float, mean: float) -> None:
 @pytest.mark.parametrize(("gain", "values"), PUBLISHED)
 def test_published_network_of_4096_units(gain: float, values: str) -> None:
     prediction = gl.mean_field("tanh", gain=gain)
-    leading, fraction, entropy, dimension = map(float, values.split())
+    leading, fraction, entropy, dimension, mean, slopes, variance = map(float, values.split())
     finite = prediction.lambda_1 + prediction.bias(4096)
     assert finite == pytest.approx(leading, abs=3e-4 if gain < 10.0 else 9e-4)
     assert prediction.fraction_positive == pytest.approx(fraction, rel=0.008)
     assert prediction.entropy_rate == pytest.approx(entropy, rel=0.01)
     assert prediction.kaplan_yorke == pytest.approx(dimension, rel=0.008)
+    assert math.isnan(mean) or prediction.mean_exponent == pytest.approx(mean, abs=3e-3)
+    assert prediction.chi / gain**2 == pytest.approx(slopes, rel=1.5e-3)
+    assert prediction.q == pytest.approx(variance, rel=3e-3)
 
 
 LOG_SLOPES = {"tanh": lambda z: -2.0 * np.log(np.cosh(z)), "erf": lambda z: -(z**2)}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gradlab as gl
 from gradlab.analysis.spectrum import matrix_spectrum
 from gradlab.arrays import Array
 from gradlab.linalg import sign_fixed_qr
@@ -92,6 +93,10 @@ def test_entries_at_the_edge_of_float64_pass_without_a_warning(scale: float) -> 
     spectrum = matrix_spectrum(scale * np.array([[0.5, 0.0], [0.0, 0.25]]))
     assert spectrum.sigma_max == pytest.approx(0.5 * scale, rel=1e-10)
     assert spectrum.condition_number == pytest.approx(2.0)
+
+
+def test_a_norm_beyond_float64_is_infinite_and_warns_of_nothing() -> None:
+    assert gl.spectral_norm(np.full((3, 3), 1e308)) == np.inf
 
 
 def test_a_singular_matrix_has_no_finite_condition_number() -> None:
