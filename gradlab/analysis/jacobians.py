@@ -220,4 +220,6 @@ class _Measurements:
         log_scale, verdict = (
             np.concatenate([part[place].ravel() for part in self.inverse]) for place in (0, 1)
         )
-        return np.asarray(verdict - (log_scale + log_norm))
+        with np.errstate(invalid="ignore"):  # nan, not resolved: an inverse out of range
+            found = verdict - (log_scale + log_norm)
+        return np.where(np.isneginf(verdict), -np.inf, found)
