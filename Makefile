@@ -12,7 +12,7 @@ GRADLAB := $(VENV)/bin/gradlab
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet --quiet
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo test browser lint docs bench wheel-test clean
+.PHONY: help install demo test browser lint docs bench bench-quick wheel-test clean
 
 help:
 	@echo "make demo        run the main job: a sweep and three reports, in $(OUT)"
@@ -21,6 +21,7 @@ help:
 	@echo "make lint        check style, types and the direction of imports"
 	@echo "make docs        build the documentation, in site"
 	@echo "make bench       measure speed against a floor and a peer, as ratios"
+	@echo "make bench-quick the same for small networks, in less than two minutes"
 	@echo "make wheel-test  build the wheel and test it in an empty environment"
 	@echo "make clean       remove .venv, results, caches and builds"
 
@@ -78,6 +79,9 @@ $(DOCUMENTING): $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(VENV)/bin/python -m benchmarks.run
+
+bench-quick: $(INSTALLED)
+	$(VENV)/bin/python -m benchmarks.run --quick
 
 wheel-test: $(INSTALLED)
 	.ci/wheel-test $(VENV)/bin/python

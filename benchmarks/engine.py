@@ -52,17 +52,17 @@ class Problem:
         return 1.5 if alone else 1.2  # PyTorch has a fused cell here
 
 
-def comparisons() -> list[Comparison]:
+def comparisons(*, quick: bool = False) -> list[Comparison]:
     """One comparison a problem."""
-    return [compare(problem) for problem in problems()]
+    return [compare(problem) for problem in problems(quick=quick)]
 
 
-def problems() -> list[Problem]:
-    """All of the table, in its order."""
+def problems(*, quick: bool = False) -> list[Problem]:
+    """All of the table, in its order; of a quick run the smallest network of each layer."""
     return [
         Problem(kind=kind, dtype=dtype, size=size, batch=batch)
         for kind, dtype in LAYERS
-        for size in SIZES
+        for size in SIZES[: 1 if quick else None]
         for batch in BATCHES
     ]
 
@@ -195,7 +195,8 @@ def table(measured: Sequence[Comparison]) -> str:
         "| difference |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    rows += [row(p, c) for p, c in zip(problems(), measured, strict=True)]
+    quick = len(measured) < len(problems())
+    rows += [row(p, c) for p, c in zip(problems(quick=quick), measured, strict=True)]
     return "\n".join(rows)
 
 

@@ -1,5 +1,6 @@
 """Run every benchmark, print the table and write it beside this file: ``make bench``."""
 
+import argparse
 import csv
 import platform
 from collections.abc import Sequence
@@ -37,8 +38,11 @@ def write_csv(comparisons: Sequence[Comparison], path: Path) -> None:
 
 def main() -> None:
     """Measure with one BLAS thread, print and write."""
+    parser = argparse.ArgumentParser(description="Measure speed, as ratios.")
+    parser.add_argument("--quick", action="store_true", help="small networks only")
+    quick = parser.parse_args().quick
     with threadpool_limits(limits=1):
-        measured = {benchmark: benchmark.comparisons() for benchmark in BENCHMARKS}
+        measured = {benchmark: benchmark.comparisons(quick=quick) for benchmark in BENCHMARKS}
     tables = [benchmark.table(comparisons) for benchmark, comparisons in measured.items()]
     text = "\n\n".join([machine(), *tables]) + "\n"
     print(text)

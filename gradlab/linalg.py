@@ -299,7 +299,8 @@ def _taken(stack: Float[Array, "count n m"], some: Int[Array, " some"]) -> Float
 
 def _by_eigenvalues(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:
     """The largest eigenvalue of P P^T is as accurate as that of a singular value decomposition."""
-    gram = stack @ stack.transpose(0, 2, 1)
+    flat = stack if stack.shape[1] <= stack.shape[2] else stack.transpose(0, 2, 1)
+    gram = flat @ flat.transpose(0, 2, 1)
     return np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, -1], 0.0))
 
 

@@ -12,6 +12,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
+from gradlab.analysis.compressed import (
+    TOLERATED,
+    CompressedProducts,
+    DroppedRowsGrowError,
+)
 from gradlab.analysis.products import InverseProducts, NormQueue, ScaledProducts
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell, Linearization
@@ -21,6 +26,9 @@ from gradlab.records.trajectory import Trajectory
 
 # Products carried at a time; larger stacks fall out of the cache and gain nothing.
 STACK_BYTES = 1 << 20
+
+# Sizes and lags from which on products are compressed, each alone: small ones have to be many.
+COMPRESSED_SIZE, COMPRESSED_REACH = 96, 24
 
 Anchors = str | int | Sequence[int]
 
@@ -119,15 +127,33 @@ def _equal_lengths(
         return
     reach = min(length, max_lag or length)
     product_bytes = 8 * cell.state_size**2
-    at_once = max(1, STACK_BYTES // product_bytes)
+    alone = cell.state_size >= COMPRESSED_SIZE and reach >= COMPRESSED_REACH
+    at_once = 1 if alone else max(1, STACK_BYTES // product_bytes)
     for chosen in _chunks(sequences, max(1, at_once // min(len(ends), reach))):
         linearization = cell.linearize(trajectory.select(chosen))
         for some in _chunks(ends, max(1, at_once // len(chosen))):
-            yield from _sweep(linearization, chosen, some, reach, smallest)
+            yield from _swept(linearization, chosen, some, reach, smallest, alone)
 
 
 def _chunks(values: Int[Array, " n"], size: int) -> list[Int[Array, " part"]]:
     return [values[i : i + size] for i in range(0, len(values), size)]
+
+
+def _swept(
+    linearization: Linearization,
+    sequences: Int[Array, " batch"],
+    ends: Int[Array, " ends"],
+    reach: int,
+    smallest: bool,
+    compressed: bool,
+) -> list[Float[Array, "columns pairs"]]:
+    """All rows of some end times; once more as whole products where dropped parts grew."""
+    if compressed:
+        try:
+            return list(_sweep(linearization, sequences, ends, reach, smallest, compressed=True))
+        except DroppedRowsGrowError:
+            pass
+    return list(_sweep(linearization, sequences, ends, reach, smallest, compressed=False))
 
 
 def _sweep(
@@ -136,11 +162,16 @@ def _sweep(
     ends: Int[Array, " ends"],
     reach: int,
     smallest: bool,
+    *,
+    compressed: bool,
 ) -> Iterator[Float[Array, "columns pairs"]]:
     """Carry the products of all end times while k falls from the last of them."""
     batch, n, _ = linearization[0].matrix().shape
-    products = ScaledProducts(batch, n)
-    inverses = InverseProducts(batch, n) if smallest else None
+
+    def fresh() -> ScaledProducts:
+        return CompressedProducts(n) if compressed else ScaledProducts(batch, n)
+
+    products, inverses = fresh(), InverseProducts(fresh()) if smallest else None
     measured = _Measurements(sequences, ends, n)
     starting = set(ends.tolist())
     t = np.empty(0, dtype=np.int64)
@@ -156,6 +187,8 @@ def _sweep(
             products.extend(linearization[k])
             if inverses is not None:
                 inverses.extend(linearization[k])
+            if not measured.fits(products, inverses):
+                yield measured.rows()
             measured.put(t, k, products, inverses)
         if measured.full or (k == lowest and measured.pairs):
             yield measured.rows()
@@ -171,11 +204,18 @@ class _Measurements:
         self.pairs: list[tuple[Int[Array, " ends"], int]] = []
         self.log_scale: list[Float[Array, "batch ends"]] = []
         self.inverse: list[tuple[Float[Array, "batch ends"], Float[Array, "batch ends"]]] = []
+        self.dropped: list[tuple[float, float]] = []
 
     @property
     def full(self) -> bool:
         """Whether enough products wait."""
         return self.norms.full
+
+    def fits(self, products: ScaledProducts, inverses: InverseProducts | None) -> bool:
+        """Whether products have the shape of those that wait."""
+        return self.norms.fits(products.shape) and (
+            inverses is None or self.inverse_norms.fits(inverses.products.shape)
+        )
 
     def put(
         self,
@@ -190,6 +230,7 @@ class _Measurements:
         whole, log_scale = products.assembled()
         self.norms.put(slots, whole)
         self.log_scale.append(log_scale)
+        self.dropped.append((products.dropped, inverses.products.dropped if inverses else 0.0))
         if inverses is not None:
             whole, log_scale = inverses.assembled()
             self.inverse_norms.put(slots, whole)
@@ -198,6 +239,7 @@ class _Measurements:
     def rows(self) -> Float[Array, "columns pairs"]:
         """Columns of the profile for all that wait."""
         log_norm, log_frobenius = self.norms.take()
+        self._require_negligible(0, log_norm)
         batch = len(self.sequences)
         scale = np.concatenate([scale.ravel() for scale in self.log_scale])
         columns = np.empty((len(COLUMNS), len(scale)))
@@ -210,13 +252,20 @@ class _Measurements:
         columns[6] = np.where(log_norm == -np.inf, -np.inf, self._log_sigma_min())
         # Rounding may leave the smaller of two equal numbers a little above the larger.
         columns[6] = np.minimum(columns[6], columns[4])
-        self.pairs, self.log_scale, self.inverse = [], [], []
+        self.pairs, self.log_scale, self.inverse, self.dropped = [], [], [], []
         return columns
+
+    def _require_negligible(self, place: int, log_norm: Float[Array, " pairs"]) -> None:
+        dropped = np.array([each[place] for each in self.dropped])
+        # Products are compressed one by one only: here a step is a pair.
+        if dropped.any() and (dropped > TOLERATED * np.exp(2.0 * log_norm)).any():
+            raise DroppedRowsGrowError
 
     def _log_sigma_min(self) -> Float[Array, " pairs"] | float:
         if not self.inverse:
             return np.nan
         log_norm = self.inverse_norms.take()[0]
+        self._require_negligible(1, log_norm)
         log_scale, verdict = (
             np.concatenate([part[place].ravel() for part in self.inverse]) for place in (0, 1)
         )

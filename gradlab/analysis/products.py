@@ -89,6 +89,16 @@ class ScaledProducts:
         with np.errstate(over="ignore"):
             return np.asarray(np.vecdot(self.rows, self.rows) + self.empty)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of what is assembled."""
+        return self.rows.shape[2], self.rows.shape[3]
+
+    @property
+    def dropped(self) -> float:
+        """Estimated squared Frobenius norm of what was left out: nothing."""
+        return 0.0
+
     def _rescale(self) -> None:
         size = np.abs(self.rows).max(axis=3)
         present = size > 0.0
@@ -131,8 +141,9 @@ class InverseProducts:
     of the condition, diag(phi'), inverts without error.
     """
 
-    def __init__(self, batch: int, n: int) -> None:
-        self.products = ScaledProducts(batch, n)
+    def __init__(self, products: ScaledProducts) -> None:
+        batch = len(products.rows)
+        self.products = products
         self.log_scale = np.empty((batch, 0))
         self.error = np.empty((batch, 0))
         self.singular = np.empty((batch, 0), dtype=bool)
@@ -172,7 +183,7 @@ class InverseProducts:
             self.inverted = W, UnitRowInverse.of(W[None])
         return self.inverted[1], factors
 
-    def assembled(self) -> tuple[Float[Array, "batch ends n n"], Float[Array, "batch ends"]]:
+    def assembled(self) -> tuple[Float[Array, "batch ends rows n"], Float[Array, "batch ends"]]:
         """Matrices of order one, and the logarithms of their scales."""
         whole, log_scale = self.products.assembled()
         return whole, log_scale + self.log_scale
@@ -228,34 +239,40 @@ class NormQueue:
 
     def __init__(self, batch: int, slots: int, n: int) -> None:
         self.left = np.full((batch, slots, n), 1.0 / np.sqrt(n))
-        self.waiting: list[tuple[Int[Array, " some"], Float[Array, "batch some n n"]]] = []
-        self.count = 0
-        self.most = max(1, min(MATRICES, MATRIX_BYTES // (8 * n * n)))
+        self.waiting: list[tuple[Int[Array, " some"], Float[Array, "batch some rows n"]]] = []
+        self.count = self.bytes = 0
 
     @property
     def full(self) -> bool:
         """Whether enough matrices wait."""
-        return self.count >= self.most
+        return self.count >= MATRICES or self.bytes >= MATRIX_BYTES
 
-    def put(self, slots: Int[Array, " some"], stack: Float[Array, "batch some n n"]) -> None:
+    def fits(self, shape: tuple[int, int]) -> bool:
+        """Whether matrices of a shape may wait together with those that do."""
+        return not self.waiting or self.waiting[-1][1].shape[2:] == shape
+
+    def put(self, slots: Int[Array, " some"], stack: Float[Array, "batch some rows n"]) -> None:
         """Let one step's matrices wait; they must not change any more."""
         self.waiting.append((slots, stack))
         self.count += stack.shape[0] * stack.shape[1]
+        self.bytes += stack.nbytes
 
     def take(self) -> Float[Array, "norms matrices"]:
         """ln of the spectral and of the Frobenius norm, step by step; nothing waits any more."""
-        n = self.left.shape[-1]
-        parts = [stack.reshape(-1, n, n) for _, stack in self.waiting]
+        rows, n = self.waiting[-1][1].shape[2:]
+        if self.left.shape[-1] != rows:  # compressed: the first row is the leading direction's
+            self.left = np.broadcast_to(np.eye(1, rows), (*self.left.shape[:2], rows)).copy()
+        parts = [stack.reshape(-1, rows, n) for _, stack in self.waiting]
         flat = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        frobenius = np.vecdot(rows := flat.reshape(len(flat), -1), rows)
+        frobenius = np.vecdot(entries := flat.reshape(len(flat), -1), entries)
         self._refine()
-        start = [self.left[:, slots].reshape(-1, n) for slots, _ in self.waiting]
+        start = [self.left[:, slots].reshape(-1, rows) for slots, _ in self.waiting]
         norms, left = spectral_norms(flat.transpose(0, 2, 1), np.concatenate(start), frobenius)
         slots, stack = self.waiting[-1]
         self.left[:, slots] = left[len(flat) - stack.shape[0] * stack.shape[1] :].reshape(
-            *stack.shape[:2], n
+            *stack.shape[:2], rows
         )
-        self.waiting, self.count = [], 0
+        self.waiting, self.count, self.bytes = [], 0, 0
         return log(np.stack([norms, np.sqrt(frobenius)]))
 
     def _refine(self) -> None:

@@ -1,0 +1,151 @@
+"""Compressed products: the norms of whole ones, and no trust in what was dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.analysis import jacobians
+from gradlab.analysis.compressed import (
+    TOLERATED,
+    CompressedProducts,
+    DroppedRowsGrowError,
+)
+from gradlab.analysis.products import ScaledProducts
+from gradlab.arrays import Array
+from gradlab.cells.base import LinearStep
+
+SIZE = 100
+
+
+def orthogonal(rng: np.random.Generator) -> Array:
+    return np.linalg.qr(rng.standard_normal((SIZE, SIZE)))[0]
+
+
+def step_of(W: Array) -> LinearStep:
+    cell = gl.VanillaCell(W_hh=W, W_xh=np.zeros((len(W), 1)), activation="identity")
+    return cell.linearize(gl.rollout(cell, np.zeros((1, 1, 1))))[0]
+
+
+def both(steps: list[LinearStep]) -> tuple[CompressedProducts, Array]:
+    """A compressed product, and the same one whole at the same scale."""
+    compressed, whole = CompressedProducts(SIZE), ScaledProducts(1, SIZE)
+    for products in (compressed, whole):
+        products.renew(np.zeros(0, dtype=bool), begin=True)
+        for step in steps:
+            products.extend(step)
+    matrix, log_scale = whole.assembled()
+    return compressed, matrix[0, 0] * np.exp(log_scale - compressed.assembled()[1])[0, 0]
+
+
+def cases() -> Iterator[tuple[str, Any]]:
+    for kind, gain in (("gaussian", 1.2), ("gaussian", 0.3), ("orthogonal", 1.2)):
+        for activation in ("tanh", "relu"):
+            yield (
+                f"{kind} {gain} {activation}",
+                gl.VanillaCell.initialize(
+                    input_size=2, hidden_size=SIZE, recurrent=kind, gain=gain,
+                    activation=activation, rng=np.random.default_rng(0),
+                ),
+            )  # fmt: skip
+    yield "lstm", gl.LSTMCell.initialize(input_size=2, hidden_size=50, rng=np.random.default_rng(0))
+    yield "gru", gl.GRUCell.initialize(input_size=2, hidden_size=96, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("name", "cell"), list(cases()))
+def test_profiles_are_those_of_whole_products(
+    name: str, cell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = gl.rollout(cell, np.random.default_rng(1).standard_normal((90, 2, 2)))
+    profile = gl.jacobian_profile(cell, run, anchors="last")
+    monkeypatch.setattr(jacobians, "COMPRESSED_SIZE", 10_000)
+    whole = gl.jacobian_profile(cell, run, anchors="last")
+    np.testing.assert_array_equal(profile.k, whole.k)
+    for column in ("log_norm", "log_frobenius"):
+        np.testing.assert_allclose(
+            getattr(profile, column), getattr(whole, column), rtol=0.0, atol=1e-10
+        )
+    np.testing.assert_allclose(profile.log_sigma_min, whole.log_sigma_min, rtol=0.0, atol=1e-6)
+
+
+def test_a_long_product_keeps_few_rows_and_knows_what_it_dropped() -> None:
+    rng = np.random.default_rng(0)
+    steps = [step_of(rng.standard_normal((SIZE, SIZE)) / 10.0) for _ in range(40)]
+    compressed, whole = both(steps)
+    Y = compressed.assembled()[0][0, 0]
+    assert len(Y) < 0.6 * SIZE
+    values, exact = (np.linalg.svd(matrix, compute_uv=False) for matrix in (Y, whole))
+    assert values[0] == pytest.approx(exact[0], rel=1e-11)
+    missing = float(np.sum(exact[len(Y) :] ** 2))
+    assert 0.01 * missing < compressed.dropped < TOLERATED * exact[0] ** 2
+
+
+def test_dropped_rows_that_grow_are_noticed_and_estimated() -> None:
+    """The last factor cancels all that was kept but 1e-12, and leaves what was dropped."""
+    rng = np.random.default_rng(2)
+    U, V = orthogonal(rng), orthogonal(rng)
+    sizes = np.r_[np.ones(20), np.full(SIZE - 20, 1e-9)]
+    first = [step_of(U * sizes @ V)] + [step_of(orthogonal(rng)) for _ in range(7)]
+    compressed, before = both(first)
+    assert compressed.shape == (20, SIZE)
+    directions = np.linalg.svd(before)[2]
+    cancel = step_of(directions.T * np.r_[np.full(20, 1e-12), np.ones(SIZE - 20)] @ directions)
+    compressed, whole = both([*first, cancel])
+    dropped = float(np.vdot(whole, whole))
+    assert dropped == pytest.approx(80 * 1e-18, rel=1e-2)
+    assert 0.3 * dropped < compressed.dropped < 3.0 * dropped
+    kept = np.linalg.norm(compressed.assembled()[0][0, 0], ord=2)
+    assert compressed.dropped > TOLERATED * kept**2
+
+
+def test_a_profile_whose_dropped_rows_grow_is_measured_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cell = gl.VanillaCell.initialize(
+        input_size=2, hidden_size=SIZE, gain=1.2, rng=np.random.default_rng(0)
+    )
+    run = gl.rollout(cell, np.random.default_rng(1).standard_normal((60, 1, 2)))
+    sweeps, original = [], jacobians._sweep
+
+    def counted(*arguments: Any, compressed: bool) -> Any:
+        sweeps.append(compressed)
+        return original(*arguments, compressed=compressed)
+
+    monkeypatch.setattr(jacobians, "_sweep", counted)
+    monkeypatch.setattr(jacobians, "TOLERATED", 1e-60)
+    anew = gl.jacobian_profile(cell, run, anchors="last", smallest=False)
+    assert sweeps == [True, False]
+    monkeypatch.setattr(jacobians, "COMPRESSED_SIZE", 10_000)
+    whole = gl.jacobian_profile(cell, run, anchors="last", smallest=False)
+    np.testing.assert_array_equal(anew.log_norm, whole.log_norm)
+    assert len(anew.lag) == 60
+
+
+def test_a_product_that_vanishes_is_measured_as_a_whole() -> None:
+    rng = np.random.default_rng(0)
+    products, steps = CompressedProducts(SIZE), rng.standard_normal((9, SIZE, SIZE)) / 10.0
+    products.renew(np.zeros(0, dtype=bool), begin=True)
+    U, V = orthogonal(rng), orthogonal(rng)
+    products.extend(step_of(U * np.r_[np.ones(20), np.zeros(SIZE - 20)] @ V))
+    for W in steps:
+        products.extend(step_of(W))
+    assert products.shape[0] <= 20
+    with pytest.raises(DroppedRowsGrowError):
+        products.extend(step_of(np.zeros((SIZE, SIZE))))
+
+
+@pytest.mark.parametrize("kind", ["blocks", "rows far apart"])
+def test_units_that_may_overtake_unseen_are_never_dropped(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((SIZE, SIZE)) / 10.0
+    if kind == "blocks":
+        W[:50, 50:] = W[50:, :50] = 0.0
+    last = (
+        np.diag(np.r_[np.ones(50), np.full(50, 1e-9)]) if kind == "rows far apart" else np.eye(SIZE)
+    )
+    compressed, _ = both([step_of(last @ W), *[step_of(W)] * 30])
+    assert compressed.shape == (SIZE, SIZE)
