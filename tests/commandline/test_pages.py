@@ -45,6 +45,13 @@ def commands(page: str) -> list[list[str]]:
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("gradlab ")]
 
 
+def programs(page: str) -> list[str]:
+    """Python blocks of a page that are no sessions: these have no output to compare."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if ">>>" not in block]
+
+
 def without_redirection(words: list[str]) -> list[str]:
     return words[: words.index(">")] if ">" in words else words
 
@@ -119,6 +126,14 @@ def test_every_command_of_the_page_runs(
         allowed = {0, 3} if words[0] == "check" else {0}  # a threshold may well not be met
         assert outcome.code in allowed, f"gradlab {line}: {outcome.err}"
         done.add(line)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if programs(page)])
+@pytest.mark.usefixtures("workspace")
+def test_every_program_of_the_page_runs(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for program in programs(page):
+        exec(compile(program, page, "exec"), {})
+    assert "print(" not in "".join(programs(page)) or capsys.readouterr().out
 
 
 def test_readme_and_pages_show_every_command() -> None:
