@@ -131,6 +131,8 @@ if TYPE_CHECKING:
     from gradlab.sweeps.clusters import dask_executor as dask_executor
     from gradlab.sweeps.estimates import estimate_sweep as estimate_sweep
     from gradlab.sweeps.grids import grid as grid
+    from gradlab.sweeps.parquet import require_parquet as require_parquet
+    from gradlab.sweeps.parquet import save_sweep_parquet as save_sweep_parquet
     from gradlab.sweeps.pools import available_cores as available_cores
     from gradlab.sweeps.sweeping import run_sweep as run_sweep
     from gradlab.sweeps.sweeping import sweep as sweep
@@ -243,6 +245,7 @@ _ROOMS = {
     "gradlab.sweeps.clusters": ("dask_executor",),
     "gradlab.sweeps.estimates": ("estimate_sweep",),
     "gradlab.sweeps.grids": ("grid",),
+    "gradlab.sweeps.parquet": ("require_parquet", "save_sweep_parquet"),
     "gradlab.sweeps.pools": ("available_cores",),
     "gradlab.sweeps.sweeping": ("run_sweep", "sweep"),
     "gradlab.trainings": ("train",),

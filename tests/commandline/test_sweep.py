@@ -126,3 +126,14 @@ def test_axis_that_cannot_be_read_is_wrong_usage(
     for part in (option, repr(text), expected):
         assert part in outcome.error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_are_also_written_as_parquet(gradlab: Any, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    folder = tmp_path / "sweep"
+    shape = "--gamma 0.5,1.5 --hidden-size 3 --length 6 --batch 1 --jobs 1 --quiet"
+    assert gradlab("sweep", *shape.split(), "--format", "parquet", "-o", folder).code == 0
+    rates = parquet.read_table(folder / "sweep.parquet")["rate"].to_pylist()
+    lines = (folder / "sweep.csv").read_text().splitlines()
+    place = lines[0].split(",").index("rate")
+    assert rates == [float(line.split(",")[place]) for line in lines[1:]]

@@ -25,6 +25,7 @@ from gradlab_cli.options.sweeping import (
     ResumeOption,
     SchedulerOption,
     SeedsOption,
+    TableFormatOption,
 )
 from gradlab_cli.outputs import keeping_numbers, tell_failures
 from gradlab_cli.progress import spoken_time, sweep_progress
@@ -44,6 +45,7 @@ def sweep(
     scheduler: SchedulerOption = None,
     dry_run: DryRunOption = False,
     output: SweepFolderOption = None,
+    table_format: TableFormatOption = "csv",
     resume: ResumeOption = True,
     force: ForceOption = False,
     messages: MessageOptions,
@@ -59,7 +61,9 @@ def sweep(
         return
     if output is None:
         raise typer.BadParameter("expected a folder for the tables", param_hint="--output")
-    drawing = _Drawing(console)
+    if table_format == "parquet":
+        gl.require_parquet()
+    drawing = _Drawing(console, parquet=table_format == "parquet")
     with (
         workforce(settings) as workers,
         sweep_progress(console, len(wanted.points)) as on_done,
@@ -83,8 +87,9 @@ def sweep(
 class _Drawing:
     """Analysis, figures and words of a sweep whose tables are written; failures told at the end."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, parquet: bool) -> None:
         self._console = console
+        self._parquet = parquet
         self._lines: list[str] = []
         self._error: gl.GradlabError | None = None
         self.words = ""
@@ -92,6 +97,8 @@ class _Drawing:
     def __call__(self, folder: Path) -> None:
         from gradlab_reports import write_sweep_figures, write_sweep_words
 
+        if self._parquet:
+            gl.save_sweep_parquet(folder)
         try:
             with keeping_numbers(folder) as self._lines, self._console.working("drawing"):
                 gl.save_sweep_analysis(gl.analyze_sweep(folder), folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -93,6 +93,18 @@ DryRunOption = Annotated[
         "--dry-run",
         help="Only count the points, and estimate time and room from a few of them.",
         rich_help_panel=WORK,
+    ),
+]
+
+TableFormat = Literal["csv", "parquet"]
+
+TableFormatOption = Annotated[
+    TableFormat,
+    typer.Option(
+        "--format",
+        help="Format of the tables: parquet writes sweep.parquet and sweep_profiles.parquet beside "
+        "the CSV files.",
+        rich_help_panel="Output",
     ),
 ]
 
