@@ -21,7 +21,7 @@ help:
 	@echo "make lint        check style, types and the direction of imports"
 	@echo "make docs        build the documentation, in site"
 	@echo "make bench       measure speed against a floor and a peer, as ratios"
-	@echo "make bench-quick the same for small networks, in about a minute"
+	@echo "make bench-quick the same for small networks, about a minute of processor time"
 	@echo "make wheel-test  build the wheel and test it in an empty environment"
 	@echo "make clean       remove .venv, results, caches and builds"
 

@@ -64,7 +64,9 @@ def jacobian_profile(
         Natural logarithms for every pair. Padding enters no number. Norms are certified to agree
         with a full SVD of the rescaled product to 1e-10, and mostly do to 1e-12; that product
         itself carries a relative error of about lag · n · 2.2e-16 times the ratio of the product
-        of norms to the norm of the product.
+        of norms to the norm of the product. From 96 units on, and beyond 24 steps, the product is
+        kept by the directions that still count: what is dropped is estimated by random probes, so
+        that there the 1e-10 is very likely and not proven (docs/theory.md, "Compressed products").
 
     Raises
     ------
