@@ -99,7 +99,7 @@ def write_named_weights(folder: Path) -> None:
     (folder / "mapping.toml").write_text(mapping[0], encoding="utf-8")
 
 
-def undrawn(folder: Path) -> Any:
+def undrawn(folder: Path, **_: Any) -> Any:
     return folder / "report.html"
 
 
@@ -108,6 +108,8 @@ def in_little(words: list[str]) -> Iterator[str]:
     if "--models" in words:
         yield from ("--length", "10")
         return
+    if words[0] == "report" and Path(words[1]).is_dir():
+        return  # a saved run is rendered as it is
     yield from SMALLER.get(words[0], "").split()
     if "random" in words:
         yield from ("--hidden-size", "8", "--length", "20")

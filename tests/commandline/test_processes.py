@@ -91,6 +91,10 @@ def test_full_standard_output_is_one_line(shell: Run, model: Model) -> None:
     assert "No space left on device" in outcome.error
 
 
+# Bytecode that such a process caches would be cut off too, and break every later one.
+UNCACHED = {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
 def limit_files_to(size: int) -> Callable[[], None]:
     """A file that grows beyond the size fails to be written, as on a full disk."""
 
@@ -103,14 +107,28 @@ def limit_files_to(size: int) -> Callable[[], None]:
 
 @pytest.mark.parametrize("command", ["analyze", "report"])
 def test_disk_that_fills_up_leaves_nothing_behind(shell: Run, tmp_path: Path, command: str) -> None:
-    outcome = shell(command, *SMALL, "-o", tmp_path / "out", preexec_fn=limit_files_to(2_000))
+    outcome = shell(
+        command,
+        *SMALL,
+        "-o",
+        tmp_path / "out",
+        preexec_fn=limit_files_to(2_000),
+        environment=UNCACHED,
+    )
     assert outcome.code == 1
     assert "out" in outcome.error
     assert list(tmp_path.iterdir()) == []
 
 
 def test_disk_that_fills_up_while_drawing_keeps_the_numbers(shell: Run, tmp_path: Path) -> None:
-    outcome = shell("report", *SMALL, "-o", tmp_path / "out", preexec_fn=limit_files_to(25_000))
+    outcome = shell(
+        "report",
+        *SMALL,
+        "-o",
+        tmp_path / "out",
+        preexec_fn=limit_files_to(25_000),
+        environment=UNCACHED,
+    )
     assert outcome.code == 1
     assert "the numbers are complete in" in outcome.error
     assert (tmp_path / "out" / "summary.json").is_file()

@@ -345,6 +345,7 @@ except gl.OutputError as error:
     print(error)
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # bytecode cut off would break later processes
     ended = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )

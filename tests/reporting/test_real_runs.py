@@ -117,8 +117,8 @@ def test_layers_and_directions_have_sections_of_their_own(save_run: SaveRun) -> 
     assert "could not be drawn" not in page
 
 
-def test_a_real_sweep_has_both_figures(tmp_path: Path) -> None:
+def test_a_real_sweep_has_its_three_figures(tmp_path: Path) -> None:
     points = gl.grid(gamma=[0.5, 1.5], seed=[0, 1])
     result = gl.sweep(points, hidden_size=6, length=12, batch=2)
     folder = gl.save_sweep(result, tmp_path / "sweep")
-    assert len(write_sweep_figures(folder)) == 4
+    assert len(write_sweep_figures(folder)) == 6

@@ -47,7 +47,7 @@ def test_kinds_are_those_of_the_contract() -> None:
     assert set(figure_kinds()) == {
         "decay", "pairs", "spectrum", "singular-values", "saturation", "ladder",
         "gradient", "gradient-pairs", "gates", "paths", "rate", "decay-by-gamma", "compare",
-        "training", "clipping", "lyapunov", "bounds", "directions",
+        "training", "clipping", "lyapunov", "bounds", "directions", "sweep", "regime-map",
     }  # fmt: skip
 
 
@@ -163,17 +163,19 @@ def test_missing_parents_of_the_output_are_made(write_run: WriteRun, tmp_path: P
 
 def test_sweep_figures_are_written_below_the_folder(write_sweep: WriteRun) -> None:
     sweep = write_sweep("sweep", [0.5, 1.0, 1.5])
-    names = ["rate.png", "rate.svg", "decay-by-gamma.png", "decay-by-gamma.svg"]
+    stems = ["rate", "decay-by-gamma", "regime-map"]
+    names = [f"{stem}.{suffix}" for stem in stems for suffix in ("png", "svg")]
     assert write_sweep_figures(sweep) == [sweep / "figures" / name for name in names]
     assert all((sweep / "figures" / name).stat().st_size > 1000 for name in names)
 
 
-def test_a_sweep_figure_that_fails_leaves_the_other_one(
+def test_a_sweep_figure_that_fails_leaves_the_others(
     write_sweep: WriteRun, caplog: pytest.LogCaptureFixture
 ) -> None:
     sweep = write_sweep("sweep", [0.5, 1.5])
     (sweep / "sweep_profiles.csv").write_text("point,lag\n0,1\n")
-    assert [path.name for path in write_sweep_figures(sweep)] == ["rate.png", "rate.svg"]
+    left = ["rate.png", "rate.svg", "regime-map.png", "regime-map.svg"]
+    assert [path.name for path in write_sweep_figures(sweep)] == left
     assert "decay-by-gamma could not be drawn" in caplog.text
     with pytest.raises(gl.RunFolderError, match="is not a folder"):
         write_sweep_figures(sweep / "none")

@@ -73,8 +73,6 @@ def finding(frame: pd.DataFrame) -> str:
     rows = frame[frame["lag"] == lag]
     values = column(rows, "log_singular_value")
     told = values[~np.isnan(values)]
-    if not len(told):
-        return f"At lag {lag} none of the {n} singular values of the product is resolved."
     words = (
         f"At lag {lag} the {n} singular values of the product go from {factor(told.max())} down "
         f"to {factor(told.min())}"
@@ -86,7 +84,8 @@ def finding(frame: pd.DataFrame) -> str:
         words += f"; {plain(float(surviving))} of them keep 1 % or more"
     if np.isfinite(ratio):
         words += f"; the participation ratio is {plain(float(ratio))}"
-    return words + "."
+    last = int(frame["lag"].max())
+    return words + ("." if last == lag else f". Beyond it, to lag {last}, none is resolved.")
 
 
 def _draw_spectrum(ax: Axes, frame: pd.DataFrame) -> None:
