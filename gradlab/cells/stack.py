@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gradlab.cells.base import Cell
 from gradlab.cells.joint import JointCell
 from gradlab.errors import SettingError, unknown_name
+from gradlab.records.notebook import rows_html
 
 DIRECTIONS = ("forward", "backward")
 
@@ -81,6 +82,22 @@ class Network(Mapping[str, Cell]):
     def __contains__(self, name: object) -> bool:
         """Whether there is a recurrence of that name."""
         return name in self._cells
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks, a row a recurrence."""
+        header = ("recurrence", "cell", "layer", "direction", "units", "input features")
+        rows = [
+            (
+                entry.name,
+                entry.cell.kind,
+                entry.layer,
+                entry.direction,
+                entry.cell.hidden_size,
+                entry.cell.input_size,
+            )
+            for entry in self.recurrences
+        ]
+        return rows_html(type(self).__name__, header, rows)
 
     def only(self) -> Cell:
         """The one cell of a network that has just one.

@@ -24,6 +24,7 @@ from gradlab.engine.tables import (
     read_table,
 )
 from gradlab.errors import InputFileError, ModelFileError, SettingError, ShapeError
+from gradlab.records.notebook import summary_html
 
 HEAD_BYTES = 8
 INPUTS, LENGTHS = "inputs", "lengths"
@@ -59,6 +60,12 @@ class Sequences:
         require_finite(INPUTS, cleared)
         object.__setattr__(self, INPUTS, close(cleared))
         object.__setattr__(self, LENGTHS, read_only(lengths, np.int64))
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        steps, count, features = self.inputs.shape
+        told = {"sequences": count, "steps": steps, "features": features}
+        return summary_html(self, told | {"description": self.description})
 
 
 def read_sequences(

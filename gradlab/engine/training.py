@@ -75,6 +75,10 @@ class Training:
     baseline: Mapping[str, float]  # loss and accuracy of the task's best guess without memory
     probe_length: int  # steps of the shortest sequence that the dynamics are measured along
 
+    def _repr_html_(self) -> str:
+        """Table for notebooks: that of the log."""
+        return self.log._repr_html_()
+
 
 class TrainingRun:
     """A training that may stop after any step and go on from its state.

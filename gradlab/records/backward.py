@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 from jaxtyping import Float
 
 from gradlab.arrays import Array, read_only
 from gradlab.errors import SettingError, unknown_name
+from gradlab.records.notebook import rows_html
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,6 +92,14 @@ class Gradients(Mapping[str, Array]):
         if recurrence not in self.passes:
             raise unknown_name("recurrence", recurrence, self.passes)
         return self.passes[recurrence].gradients
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks, a row a weight."""
+        rows = [
+            (name, " × ".join(map(str, array.shape)), float(np.linalg.norm(array)))
+            for name, array in self.weights.items()
+        ]
+        return rows_html(type(self).__name__, ("weight", "shape", "norm"), rows)
 
     @property
     def truncated(self) -> bool:

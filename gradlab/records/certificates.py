@@ -44,6 +44,10 @@ class Certificate:
         """Whether the gradient is proven to vanish."""
         return self.rate is not None and self.rate < 1.0
 
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
+
     def to_summary(self) -> dict[str, Any]:
         """Entry of ``certificates`` in ``summary.json``."""
         return {
@@ -69,6 +73,10 @@ class CertificateFloor:
     def refutes(self) -> bool:
         """Whether vanishing cannot be certified."""
         return self.rate >= 1.0
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
 
     def to_summary(self) -> dict[str, Any]:
         """The entry ``certificate_floor`` of ``summary.json``."""

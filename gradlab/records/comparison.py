@@ -10,6 +10,7 @@ import numpy as np
 
 from gradlab.records.dynamics import SCHEMA, RecurrenceDynamics
 from gradlab.records.frames import stack_frames
+from gradlab.records.notebook import rows_html
 from gradlab.records.provenance import Provenance
 from gradlab.records.strict import strict_json
 
@@ -126,6 +127,21 @@ class Comparison:
         return tuple(
             name for name in names if any(own.get(name) != first.get(name) for own in settings)
         )
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks, a row a label."""
+        header = ("label", "cell", "regime", "rate (nats per step)", "1 % left at lag")
+        rows = [
+            (
+                entry.label,
+                entry.dynamics.description.cell,
+                entry.dynamics.regime.name,
+                entry.dynamics.regime.rate,
+                entry.dynamics.horizon.lag_1pct,
+            )
+            for entry in self.recurrences
+        ]
+        return rows_html(type(self).__name__, header, rows)
 
     def to_frame(self) -> pd.DataFrame:
         """Table ``compare.csv``: the decay curves below each other, nats."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from gradlab.records.frames import frame
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,10 @@ class GatedField:
         largest = float(ndtri((hidden_size - 0.375) / (hidden_size + 0.25)))
         follows = 0.5 * math.log1p(self.reading**2)
         return lag * self.rate + largest * math.sqrt(lag * self.spread) + follows
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, asdict(self) | {"rate": self.rate})
 
     def to_frame(self) -> pd.DataFrame:
         """Table: quantity, value."""

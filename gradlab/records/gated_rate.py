@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+from gradlab.records.notebook import summary_html
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -19,3 +21,7 @@ class GatedRate:
     constant: float | None
     limits: Mapping[str, float]  # x, h, c: largest absolute entry of input and state; inf if any
     status: str
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, asdict(self))

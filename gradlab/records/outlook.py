@@ -53,7 +53,7 @@ class Outlook:
     def _repr_html_(self) -> str:
         """Table for notebooks."""
         header = ("setting", "amount", "rate (nats per step)", "basis")
-        own = ("as it is", None, self.rate, "measured")
+        own = ("as it is", "", self.rate, "measured")
         rows = [(each.setting, each.amount, each.rate, each.basis) for each in self.changes]
         return rows_html(type(self).__name__, header, [own, *rows])
 

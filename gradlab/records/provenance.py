@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradlab.records.frames import frame
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,10 @@ class Provenance:
     sha256_inputs: str
     started_utc: str
     wall_seconds: float
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
 
     def to_summary(self) -> dict[str, Any]:
         """Keys of ``manifest.json``."""

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame, stack_frames
+from gradlab.records.notebook import rows_html, summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +24,7 @@ STEP_COLUMNS = (
     "derivative_max",
     "saturated_share",
 )
+NUMBERS = ("rule", "low_share", "high_share", "mean_derivative", "observed_gamma_a")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,6 +65,10 @@ class GateSaturation:
         """Share of units and valid steps that count as saturated."""
         return self.low_share + self.high_share
 
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, {name: getattr(self, name) for name in NUMBERS})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SaturationProfile:
@@ -89,6 +95,14 @@ class SaturationProfile:
         """Units that are dead in every non-linearity."""
         dead = [set(gate.dead_units.tolist()) for gate in self.gates.values()]
         return np.array(sorted(set.intersection(*dead)), dtype=np.int64)
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        rows = [
+            (name, *(getattr(gate, number) for number in NUMBERS), len(gate.dead_units))
+            for name, gate in self.gates.items()
+        ]
+        return rows_html(type(self).__name__, ("activation", *NUMBERS, "dead_units"), rows)
 
     def to_frame(self) -> pd.DataFrame:
         """Columns of ``steps.csv`` but the recurrence and the Jacobian's norm."""

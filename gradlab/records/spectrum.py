@@ -11,12 +11,14 @@ from jaxtyping import Complex, Float
 
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame, stack_frames
+from gradlab.records.notebook import rows_html, summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
 
 STACK = "stack"  # a gated cell's blocks on top of each other
 EFFECTIVE = "effective"  # a leaky cell's Jacobian at unit slope
+NUMBERS = ("sigma_max", "spectral_radius", "numerical_radius", "henrici", "condition_number")
 ITERATED = (EFFECTIVE, "W_hh")  # the first there is has powers that are long-term Jacobians
 
 
@@ -42,6 +44,10 @@ class MatrixSpectrum:
         """Freeze the arrays."""
         for name in ("singular_values", "eigenvalues"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, {name: getattr(self, name) for name in NUMBERS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,6 +84,14 @@ class SpectralSummary:
     def spectral_radius(self) -> float | None:
         """ρ(W_hh), or of the effective matrix of a leaky cell: that one decides."""
         return None if self.iterated is None else self.iterated.spectral_radius
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        rows = [
+            (name, *(getattr(gate, number) for number in NUMBERS))
+            for name, gate in self.gates.items()
+        ]
+        return rows_html(type(self).__name__, ("matrix", *NUMBERS), rows)
 
     def to_frame(self) -> pd.DataFrame:
         """Columns of ``spectrum.csv`` but the recurrence."""

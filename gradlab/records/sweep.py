@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from jaxtyping import Float, Int
 
 from gradlab.arrays import Array
 from gradlab.records.frames import frame, stack_frames
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,6 +82,12 @@ class SweepResult:
     def failed(self) -> int:
         """Number of points that gave no result."""
         return sum(point.status != "ok" for point in self.points)
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        regimes = Counter(point.regime for point in self.points if point.status == "ok")
+        counts = {"points": len(self.points), "failed": self.failed, "regimes": regimes}
+        return summary_html(self, counts)
 
     def to_frame(self) -> pd.DataFrame:
         """Table ``sweep.csv``: the grid's columns, then what was measured."""

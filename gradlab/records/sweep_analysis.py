@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from gradlab.arrays import Array
 from gradlab.records.frames import frame, stack_frames
+from gradlab.records.notebook import rows_html, summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +58,10 @@ class SweepCurve:
     mean_field_gamma: float  # where theory crosses 0; nan: not told
     bound_gamma: float
     left_out: int  # points that failed or have no finite rate or spectral norm
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
 
     def to_summary(self) -> dict[str, Any]:
         """An entry of ``sweep_analysis.json``."""
@@ -114,6 +119,15 @@ class SweepAnalysis:
     resamples: int
     seed: int
 
+    def _repr_html_(self) -> str:
+        """Table for notebooks, a row a curve."""
+        numbers = ("zero_gamma", "zero_gamma_low", "zero_gamma_high", "slope", "mean_field_gamma")
+        rows = [
+            (_named(curve.parameters), *(getattr(curve, name) for name in numbers))
+            for curve in self.curves
+        ]
+        return rows_html(type(self).__name__, ("curve", *numbers), rows)
+
     def to_summary(self) -> dict[str, Any]:
         """The document ``sweep_analysis.json``."""
         return {
@@ -131,3 +145,7 @@ class SweepAnalysis:
         if not self.curves:
             return frame(**{name: [] for name in COLUMNS})
         return stack_frames([curve.to_frame() for curve in self.curves])
+
+
+def _named(parameters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in parameters.items()) or "all points"

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradlab.records.frames import frame
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +24,10 @@ class SweepEstimate:
     seconds: float  # with all jobs
     bytes_a_process: int  # of memory
     disk_bytes: int  # of the two tables
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
 
     def to_summary(self) -> dict[str, Any]:
         """The document of ``gradlab sweep --dry-run --json``, without its schema."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradlab.records.frames import frame
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,10 @@ class SweepSummary:
     failed: int
     regimes: Mapping[str, int]  # points that were measured, by the name of their regime
     first_failure: str = ""  # status and message of the first failed point in the grid's order
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(self, self.to_summary())
 
     def to_summary(self) -> dict[str, Any]:
         """The keys that the manifest has of it."""

@@ -10,10 +10,12 @@ import numpy as np
 
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame
+from gradlab.records.notebook import rows_html
 
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_ROWS = 9  # in a notebook, behind the first
 # Means since the row before, then what holds at the row's step.
 COLUMNS = (
     "step",
@@ -65,6 +67,12 @@ class TrainingLog:
     def __getitem__(self, name: str) -> Array:
         """Column of that name."""
         return self.columns[name]
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks: the first row and the last ones."""
+        names = ("step", "loss", "test_loss", "accuracy", "gradient_norm", "rate", "regime")
+        rows = [[row[name] for name in names] for row in self.rows()]
+        return rows_html(type(self).__name__, names, rows[:1] + rows[1:][-MOST_ROWS:])
 
     def to_frame(self) -> pd.DataFrame:
         """Table ``training.csv``."""

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame
+from gradlab.records.notebook import summary_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +61,21 @@ class Trajectory:
             states=self.states[: steps + 1, sequences],
             z=self.z[:steps, sequences],
             lengths=self.lengths[sequences],
+        )
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return summary_html(
+            self,
+            {
+                "sequences": self.batch,
+                "steps": self.steps,
+                "valid steps": int(self.lengths.sum()),
+                "input features": self.inputs.shape[2],
+                "entries of a state": self.states.shape[2],
+                "largest |state|": float(np.abs(self.states).max()),
+                "type": str(self.states.dtype),
+            },
         )
 
     def to_frame(self) -> pd.DataFrame:

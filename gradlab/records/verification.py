@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradlab.records.frames import frame
+from gradlab.records.notebook import rows_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,15 @@ class Verification:
         """
         entries = (asdict(check) for check in self.checks)
         return [{"pass" if k == "passed" else k: v for k, v in entry.items()} for entry in entries]
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks, a row a check."""
+        header = ("check", "computed", "expected", "tolerance", "passed", "source")
+        rows = [
+            (each.name, each.computed, each.expected, each.tolerance, each.passed, each.source)
+            for each in self.checks
+        ]
+        return rows_html(type(self).__name__, header, rows)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a check."""
