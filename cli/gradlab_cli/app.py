@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import gradlab as gl
 from gradlab_cli.commands.analyze import analyze
@@ -22,8 +23,19 @@ from gradlab_cli.commands.verify import verify
 from gradlab_cli.errors import complain, guarded, usage_line
 from gradlab_cli.groups import spread
 
+
+
+class PlainGroup(TyperGroup):
+    """The list of commands in plain text: to load what draws boxes would take half of its time."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.rich_markup_mode = None
+
+
 app = typer.Typer(
     name="gradlab",
+    cls=PlainGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -31,7 +43,8 @@ app = typer.Typer(
 COMMANDS = (inspect, analyze, sweep, report, plot, train, compare, check, design, verify)
 
 for command in COMMANDS:
-    app.command(command.__name__)(guarded(spread(command)))
+    # Given in full, for the list of commands would cut the docstring short.
+    app.command(command.__name__, short_help=command.__doc__)(guarded(spread(command)))
 
 
 def _print_version(asked: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +86,8 @@ def chosen_settings(
 
 
 def _filed(path: Path, names: list[str]) -> dict[str, Setting]:
+    import tomllib
+
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

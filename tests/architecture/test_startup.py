@@ -49,6 +49,10 @@ def test_help_and_version_start_without_numerical_or_drawing_libraries(option: s
     assert loaded & set(HEAVY) == set()
 
 
+def test_the_list_of_commands_is_written_without_what_draws_boxes() -> None:
+    assert "rich" not in modules_loaded_by(RUN_COMMAND.format(option="--help"))
+
+
 def test_importing_the_facade_loads_no_other_library() -> None:
     loaded = modules_loaded_by("import gradlab")
     assert "gradlab" in loaded

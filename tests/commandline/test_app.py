@@ -48,3 +48,4 @@ def test_help_lists_every_command() -> None:
     assert result.exit_code == 0
     for name in COMMANDS:
         assert name in result.stdout
+    assert "..." not in result.stdout.partition("Commands")[2]
