@@ -29,6 +29,7 @@ class PlainGroup(TyperGroup):
     """The list of commands in plain text: to load what draws boxes would take half of its time."""
 
     def __init__(self, **settings: Any) -> None:
+        """As any group of commands."""
         super().__init__(**settings)
         self.rich_markup_mode = None
 
