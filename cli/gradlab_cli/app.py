@@ -24,7 +24,6 @@ from gradlab_cli.errors import complain, guarded, usage_line
 from gradlab_cli.groups import spread
 
 
-
 class PlainGroup(TyperGroup):
     """The list of commands in plain text: to load what draws boxes would take half of its time."""
 
