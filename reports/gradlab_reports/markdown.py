@@ -52,6 +52,8 @@ def _section(section: Section) -> Iterator[str]:
     yield from (f"**{plain_words(section.regime)}** {plain_words(section.verdict)}", "")
     if section.false_friend:
         yield from (f"**False friend:** {plain_words(section.false_friend)}", "")
+    if section.bound:
+        yield from (f"**Bound and measurement:** {plain_words(section.bound)}", "")
     yield from _bullets([f"{each.value} {each.meaning}" for each in section.numbers])
     for remark in section.remarks:
         yield from (plain_words(remark), "")

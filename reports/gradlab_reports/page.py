@@ -9,6 +9,7 @@ from typing import Any
 import gradlab as gl
 from gradlab_reports import certificates, comparison, exponents, meaning, tables, theory, views
 from gradlab_reports.comparison import ComparisonPage
+from gradlab_reports.disagreement import bound_sentence
 from gradlab_reports.document import page_document
 from gradlab_reports.downloads import Download, fitting_downloads, left_out
 from gradlab_reports.drawing import Drawing
@@ -198,6 +199,7 @@ def _section(
         rate=views.rate_words(entry),
         verdict=views.verdict(entry),
         false_friend=views.false_friend(entry),
+        bound=_bound(entry, data),
         remarks=[*views.remarks(entry), *certificates.remark(entry)],
         numbers=views.key_numbers(entry),
         meaning=meaning.sentences(entry),
@@ -241,6 +243,13 @@ def _tables(entry: Mapping[str, Any], data: RunTables) -> list[tables.Table]:
         tables.saturation_table(entry.get("saturation") or {}),
     ]
     return [table for table in found if table is not None and table.rows]
+
+
+def _bound(entry: Mapping[str, Any], data: RunTables) -> str:
+    try:
+        return bound_sentence(entry, data.frame("lag_profile.csv", str(entry["name"])))
+    except gl.GradlabError:
+        return ""  # the figure of the decay says what is wrong with the table
 
 
 def _ladder(entry: Mapping[str, Any], data: RunTables) -> tables.Table | None:

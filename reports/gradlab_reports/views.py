@@ -46,6 +46,7 @@ class Section:
     rate: str
     verdict: str
     false_friend: str
+    bound: str
     remarks: Sequence[str]
     numbers: Sequence[KeyNumber]
     meaning: Sequence[str]
@@ -72,6 +73,7 @@ REGIME_WORDS = {
     "near-critical": "The gradient keeps its level, neither vanishing nor exploding with the lag",
     "undecided": "The measurement does not decide whether the gradient vanishes or explodes",
 }
+LEFT = "from so many steps back on, less than 1 % of the gradient is left"
 TONES = {"vanishing": "shrink", "exploding": "grow", "near-critical": "steady"}
 
 
@@ -176,7 +178,7 @@ def key_numbers(recurrence: Mapping[str, Any]) -> list[KeyNumber]:
     ]
     lag = (recurrence.get("horizon") or {}).get("lag_1pct")
     if lag is not None:
-        numbers.append(KeyNumber(value=f"lag {lag}", meaning="from here on less than 1 % is left"))
+        numbers.append(KeyNumber(value=f"lag {lag}", meaning=LEFT))
     held = (recurrence.get("gradient") or {}).get("lag_90")
     if held is not None:
         words = "the lags up to here hold 90 % of the loss's gradient"
