@@ -96,8 +96,8 @@ if TYPE_CHECKING:
     from gradlab.errors import UnreachableTargetError as UnreachableTargetError
     from gradlab.errors import WorkerError as WorkerError
     from gradlab.errors import unknown_name as unknown_name
-    from gradlab.linalg import spectral_norm as spectral_norm
-    from gradlab.linalg import spectral_radius as spectral_radius
+    from gradlab.norms import spectral_norm as spectral_norm
+    from gradlab.norms import spectral_radius as spectral_radius
     from gradlab.records.backward import Gradients as Gradients
     from gradlab.records.certificates import Certificate as Certificate
     from gradlab.records.certificates import Certificates as Certificates
@@ -214,7 +214,7 @@ _ROOMS = {
         "WorkerError",
         "unknown_name",
     ),
-    "gradlab.linalg": ("spectral_norm", "spectral_radius"),
+    "gradlab.norms": ("spectral_norm", "spectral_radius"),
     "gradlab.records.backward": ("Gradients",),
     "gradlab.records.certificates": ("Certificate", "Certificates"),
     "gradlab.records.clipping": ("ClipAudit",),

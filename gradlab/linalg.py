@@ -1,4 +1,4 @@
-"""Norms, radii and products that never leave the range of floating point."""
+"""Norms and products that never leave the range of floating point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from gradlab.arrays import Array, require_finite
+from gradlab.arrays import Array
 from gradlab.lanczos import CERTIFIED, leading_values
 
 # Proofs by which a norm is accepted, cheapest first.
@@ -34,41 +34,6 @@ def log(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Natural logarithm with ln 0 = -inf and no warning."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(x))
-
-
-def spectral_norm(W: Float[Array, "rows columns"]) -> float:
-    """Largest singular value, by a full SVD in float64.
-
-    Parameters
-    ----------
-    W
-        Any finite matrix.
-
-    Returns
-    -------
-    sigma_max
-        0 for the zero matrix. The entries are scaled by a power of two first, so that neither
-        1e200 nor 1e-200 leaves the range.
-
-    Raises
-    ------
-    NonFiniteError
-        If an entry is NaN or infinite.
-    """
-    require_finite("W", W)
-    return float(singular_values(W)[0])
-
-
-def spectral_radius(W: Float[Array, "n n"]) -> float:
-    """Largest modulus of an eigenvalue, from all eigenvalues by a dense solve.
-
-    Raises
-    ------
-    NonFiniteError
-        If an entry is NaN or infinite.
-    """
-    require_finite("W", W)
-    return float(np.abs(np.linalg.eigvals(np.asarray(W, dtype=np.float64))).max())
 
 
 def sign_fixed_qr(
@@ -196,11 +161,11 @@ def certified_norms(
     path[pending] = EXACT
     if min(stack.shape[1:]) >= SMALLEST_FOR_LANCZOS:
         for index in pending[settled]:
-            if _dominates(stack[index], norms[index]):
+            if dominates(stack[index], norms[index]):
                 path[index] = CHOLESKY
         _by_lanczos(stack, pending[path[pending] == EXACT], norms, right, path, frobenius)
     if len(rest := pending[path[pending] == EXACT]):
-        norms[rest] = _by_eigenvalues(stack[rest])
+        norms[rest] = norms_by_eigenvalues(stack[rest])
     return CertifiedNorms(norms=norms, right=right, path=path)
 
 
@@ -277,7 +242,7 @@ def _by_lanczos(
         norms[group], right[group] = found.norms, found.right
         path[group[found.certified]] = LANCZOS
         for index in group[~found.certified]:
-            if _dominates(stack[index], norms[index]):
+            if dominates(stack[index], norms[index]):
                 path[index] = CHOLESKY
 
 
@@ -297,7 +262,7 @@ def _taken(stack: Float[Array, "count n m"], some: Int[Array, " some"]) -> Float
     return stack[some]
 
 
-def _by_eigenvalues(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:
+def norms_by_eigenvalues(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:
     """The largest eigenvalue of P P^T is as accurate as that of a singular value decomposition."""
     flat = stack if stack.shape[1] <= stack.shape[2] else stack.transpose(0, 2, 1)
     gram = flat @ flat.transpose(0, 2, 1)
@@ -310,7 +275,7 @@ def _scattered(n: int) -> Float[Array, " n"]:
     return np.asarray(vector / np.sqrt(vector @ vector))
 
 
-def _dominates(P: Float[Array, "n m"], norm: float) -> bool:
+def dominates(P: Float[Array, "n m"], norm: float) -> bool:
     """Whether norm (1 + 1e-10) is proven to be above all singular values of P."""
     gram = P @ P.T if P.shape[0] <= P.shape[1] else P.T @ P
     np.negative(gram, gram)

@@ -28,7 +28,8 @@ from gradlab.engine.training import (
     evaluate,
 )
 from gradlab.errors import DivergenceError, RunFolderError, SettingError
-from gradlab.linalg import single_threaded_blas, spectral_radius
+from gradlab.linalg import single_threaded_blas
+from gradlab.norms import spectral_radius
 from gradlab.provenance import sha256
 from gradlab.records.training import COLUMNS, TrainingLog
 from gradlab.storage.checkpoint import read_checkpoint, write_checkpoint

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gradlab.arrays import Array
-from gradlab.linalg import log, spectral_radius
+from gradlab.linalg import log
+from gradlab.norms import spectral_radius
 
 # Entries this far below the largest are raised to it, where a zero would leave no Perron vectors.
 FLOOR = 1e-12

@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Complex, Float
 
 from gradlab.arrays import Array, require_finite
-from gradlab.linalg import rescale, spectral_norms, spectral_radius
+from gradlab.linalg import rescale, spectral_norms
+from gradlab.norms import spectral_radius
 
 ON_THE_CIRCLE = 1e-12  # an eigenvalue this near 1 in modulus is taken to be 1
 ANGLES, DISTANCES = 33, 24  # of the first grid

@@ -9,7 +9,8 @@ from jaxtyping import Float
 
 from gradlab.arrays import Array
 from gradlab.errors import SettingError, UnreachableTargetError, unknown_name
-from gradlab.linalg import sign_fixed_qr, spectral_norm, spectral_radius
+from gradlab.linalg import sign_fixed_qr
+from gradlab.norms import spectral_norm, spectral_radius
 
 Square = Float[Array, "n n"]
 

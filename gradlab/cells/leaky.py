@@ -18,7 +18,8 @@ from gradlab.cells.initializers import input_weights, recurrent_weights
 from gradlab.cells.layer import Layer
 from gradlab.cells.linear_steps import LinearSteps
 from gradlab.errors import SettingError
-from gradlab.linalg import log, spectral_norm
+from gradlab.linalg import log
+from gradlab.norms import spectral_norm
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
 

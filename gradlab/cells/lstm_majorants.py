@@ -19,7 +19,8 @@ from gradlab.cells.base import Majorant
 from gradlab.cells.gates import row_blocks
 from gradlab.cells.lstm_factors import LSTMFactors, LSTMFunctions
 from gradlab.cells.lstm_steps import LSTMStep, LSTMWeights
-from gradlab.linalg import norms_of, spectral_norm
+from gradlab.linalg import norms_of
+from gradlab.norms import spectral_norm
 
 GATES = ("i", "f", "g", "o")
 

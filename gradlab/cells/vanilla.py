@@ -19,7 +19,8 @@ from gradlab.cells.kernels import multiplicand
 from gradlab.cells.vanilla_backward import backward_pass
 from gradlab.cells.windows import truncated_backward
 from gradlab.errors import SettingError, ShapeError
-from gradlab.linalg import log, spectral_norm
+from gradlab.linalg import log
+from gradlab.norms import spectral_norm
 from gradlab.records.backward import BackwardPass
 from gradlab.records.trajectory import Trajectory
 

@@ -20,7 +20,8 @@ from gradlab.analysis.saturation import saturation
 from gradlab.cells.base import Cell
 from gradlab.cells.vanilla import VanillaCell
 from gradlab.errors import DivergenceError, GradlabError, UnreachableTargetError
-from gradlab.linalg import single_threaded_blas, spectral_radius
+from gradlab.linalg import single_threaded_blas
+from gradlab.norms import spectral_radius
 from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.ladder import BoundLadder
 from gradlab.records.sweep import PointProfile, PointResult

@@ -12,7 +12,7 @@ from gradlab.analysis.jacobians import jacobian_profile
 from gradlab.arrays import Array
 from gradlab.cells.vanilla import VanillaCell
 from gradlab.engine.rollout import rollout
-from gradlab.linalg import spectral_norm, spectral_radius
+from gradlab.norms import spectral_norm, spectral_radius
 from gradlab.records.trajectory import Trajectory
 from gradlab.verification.expectations import Expectation, Group
 

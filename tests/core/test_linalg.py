@@ -16,10 +16,9 @@ from gradlab.linalg import (
     rescale,
     sign_fixed_qr,
     singular_values,
-    spectral_norm,
     spectral_norms,
-    spectral_radius,
 )
+from gradlab.norms import spectral_norm, spectral_radius
 
 LOG_2 = float(np.log(2.0))
 

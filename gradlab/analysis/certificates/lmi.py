@@ -21,7 +21,7 @@ from gradlab.analysis.certificates.margin import certificate
 from gradlab.analysis.certificates.metric import Metric, first_metric, metric_of
 from gradlab.analysis.certificates.ordering import groups, separated
 from gradlab.arrays import Array
-from gradlab.linalg import spectral_norm
+from gradlab.norms import spectral_norm
 from gradlab.records.certificates import UNVERIFIED, Certificate
 
 # Relative room above the searched rate, smallest first, until the inequality holds with its margin.

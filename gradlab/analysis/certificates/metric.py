@@ -16,7 +16,7 @@ from gradlab.analysis.certificates.diagonal import NEGLIGIBLE
 from gradlab.analysis.certificates.family import JacobianFamily
 from gradlab.analysis.certificates.margin import condition
 from gradlab.arrays import Array
-from gradlab.linalg import spectral_norm
+from gradlab.norms import spectral_norm
 
 # Logarithms of E's eigenvalues at the start, where the slopes or their spread are nothing.
 FARTHEST = 24.0
