@@ -17,7 +17,7 @@ N = 208  # units: Lanczos steps from 192 on
 
 
 def gaussian(rng: np.random.Generator, n: int = N) -> Array:
-    return rng.standard_normal((n, n)) / np.sqrt(n)
+    return np.asarray(rng.standard_normal((n, n)) / np.sqrt(n))
 
 
 def orthogonal(rng: np.random.Generator, n: int = N) -> Array:
