@@ -72,7 +72,7 @@ ROOMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "records": (
         "Records",
         "What the functions return: frozen, with tables, in nats.",
-        ("records", "linalg", "arrays", "errors"),
+        ("records", "linalg", "norms", "arrays", "errors"),
     ),
 }
 
