@@ -2,62 +2,31 @@
 
 from __future__ import annotations
 
-import itertools
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager, nullcontext
+from queue import SimpleQueue
+from time import perf_counter
 from typing import TypeVar
 
 from gradlab.errors import WorkerError
 from gradlab.linalg import single_threaded_blas
+from gradlab.records.sweep import PointResult
+from gradlab.sweeps.pacing import Pacer
 from gradlab.sweeps.plans import Plan
 from gradlab.sweeps.points import Chunk, Measured, Shown, measure_chunk
-from gradlab.sweeps.pools import local_processes
+from gradlab.sweeps.pools import LocalProcesses, ProcessEndedError
 
-CHUNK_SECONDS = 0.25  # long beside the milliseconds that sending and saving a chunk take
-LARGEST = 1000  # points of a chunk
 WAITING = 2  # chunks that wait for every worker, so that none is ever idle
 UNKNOWN_SIZE = 64  # workers that an executor may have if nobody says
+MOST_ENDS = 2  # of processes, at which a point is given up
+LOST = (
+    "its process ended twice, perhaps for want of memory: expected fewer jobs or a smaller network"
+)
 
 Value = TypeVar("Value")
-
-
-class Pacer:
-    """Cuts what is left into chunks, as long as the measured time of a point makes them.
-
-    Parameters
-    ----------
-    places
-        Places of the points that are to be measured, in order.
-    count
-        How many there are.
-    workers
-        Among how many the end of the sweep is to be shared.
-    """
-
-    def __init__(self, places: Iterable[int], count: int, workers: int) -> None:
-        self._places = iter(places)
-        self._left = count
-        self._workers = workers
-        self._seconds, self._points = 0.0, 0
-
-    def learn(self, measured: Measured) -> None:
-        """Take a finished chunk's time into account."""
-        self._seconds += measured.seconds
-        self._points += len(measured.outcomes)
-
-    def next_places(self) -> list[int]:
-        """Places of the next chunk; empty at the end."""
-        places = list(itertools.islice(self._places, self._size()))
-        self._left -= len(places)
-        return places
-
-    def _size(self) -> int:
-        if self._points == 0:
-            return 1
-        a_point = max(self._seconds / self._points, 1e-9)
-        share = -(-self._left // (2 * self._workers))  # even at the end
-        return max(1, min(int(CHUNK_SECONDS / a_point), share, LARGEST))
+Result = Callable[[Future[Measured]], Measured]
 
 
 def measured_points(
@@ -69,7 +38,7 @@ def measured_points(
     executor: Executor | None,
     jobs: int | None,
 ) -> Generator[Measured, None, None]:
-    """What comes of the points at some places, a chunk at a time, in the order they finish.
+    """What comes of the points at some places, in the order they finish.
 
     To be closed: what was sent is then taken back, and the processes end.
 
@@ -90,21 +59,25 @@ def measured_points(
     Raises
     ------
     WorkerError
-        If a worker is lost, and the executor does not send its work to another.
+        If a worker is lost, and the executor does not send its work to another; a process of this
+        machine's own is replaced, and its points are measured again.
     """
     workers = jobs or (1 if executor is None else UNKNOWN_SIZE)
     pacer = Pacer(places, count, workers)
-    with single_threaded_blas(), _pool(executor, workers) as pool:
-        if pool is None:
+    if executor is None and workers == 1:
+        with single_threaded_blas():
             yield from _here(plan, pacer, shown)
-        else:
-            yield from _sent(plan, pacer, shown, pool, workers * (1 + WAITING))
+        return
+    with _pool(executor, workers) as pool:
+        crew = _Crew(plan, pacer, shown, pool)
+        try:
+            yield from crew.measured(workers * (1 + WAITING))
+        finally:
+            crew.cancel()
 
 
-def _pool(executor: Executor | None, jobs: int) -> AbstractContextManager[Executor | None]:
-    if executor is not None or jobs <= 1:
-        return nullcontext(executor)
-    return local_processes(jobs)
+def _pool(executor: Executor | None, jobs: int) -> AbstractContextManager[Executor]:
+    return LocalProcesses(jobs) if executor is None else nullcontext(executor)
 
 
 def _chunk(plan: Plan, places: list[int]) -> Chunk:
@@ -118,33 +91,93 @@ def _here(plan: Plan, pacer: Pacer, shown: Shown) -> Iterator[Measured]:
         yield measured
 
 
-def _sent(plan: Plan, pacer: Pacer, shown: Shown, pool: Executor, most: int) -> Iterator[Measured]:
-    """Outcomes as their workers finish; no more chunks are sent than keep all of them busy."""
-    waiting: set[Future[Measured]] = set()
+class _Crew:
+    """Workers, the chunks that they have, and those that a process left when it ended."""
 
-    def send(places: list[int]) -> None:
-        waiting.add(_guarded(lambda: pool.submit(measure_chunk, _chunk(plan, places), shown)))
+    def __init__(self, plan: Plan, pacer: Pacer, shown: Shown, pool: Executor) -> None:
+        self._plan, self._pacer, self._shown, self._pool = plan, pacer, shown, pool
+        self._sent: dict[Future[Measured], list[int]] = {}
+        self._done: SimpleQueue[Future[Measured]] = SimpleQueue()
+        self._again: deque[list[int]] = deque()
+        self._ends: Counter[int] = Counter()  # of processes, by the place of the point
+        self._result: Result = lambda future: future.result()
+        if isinstance(pool, LocalProcesses):
+            self._result = pool.result
 
-    try:
-        while True:
-            while len(waiting) < most and (places := pacer.next_places()):
-                send(places)
-            if not waiting:
-                return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                waiting.discard(future)
-                measured = _guarded(future.result)
-                pacer.learn(measured)
-                yield measured
-    finally:
-        for future in waiting:
+    def measured(self, most: int) -> Iterator[Measured]:
+        """Outcomes as their workers finish, with no more chunks out than keep all of them busy."""
+        self._fill(most)
+        while self._sent:
+            futures = self._finished()
+            began = perf_counter()
+            found = _together([self._outcome(future) for future in futures])
+            self._pacer.learn(found)
+            self._fill(most)  # before the outcomes are saved: no worker waits for the disk
+            if found.outcomes:
+                yield found
+            self._pacer.learn_busy(perf_counter() - began, len(futures))
+
+    def cancel(self) -> None:
+        """Take back what is out, if anything is; of foreign workers what they have not begun."""
+        if self._sent and isinstance(self._pool, LocalProcesses):
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            return
+        for future in self._sent:
             future.cancel()
+
+    def _fill(self, most: int) -> None:
+        while len(self._sent) < most:
+            places = self._again.popleft() if self._again else self._pacer.next_places()
+            if not places:
+                return
+            chunk = _chunk(self._plan, places)
+            future = _guarded(lambda: self._pool.submit(measure_chunk, chunk, self._shown))  # noqa: B023
+            self._sent[future] = places
+            future.add_done_callback(self._done.put)
+
+    def _finished(self) -> list[Future[Measured]]:
+        """All that are done, one at least: they are then saved in one go."""
+        futures = [self._done.get()]
+        while not self._done.empty():
+            futures.append(self._done.get())
+        return futures
+
+    def _outcome(self, future: Future[Measured]) -> Measured:
+        places = self._sent.pop(future)
+        try:
+            return _guarded(lambda: self._result(future))
+        except ProcessEndedError as error:
+            return self._try_again(places, begun=error.begun)
+
+    def _try_again(self, places: list[int], *, begun: bool) -> Measured:
+        """Put aside what a process left, alone what it may have ended by; give up what it has."""
+        if not begun:
+            self._again.append(places)
+            return _together([])
+        self._ends.update(places)
+        if len(places) > 1 or self._ends[places[0]] < MOST_ENDS:
+            self._again.extend([place] for place in places)
+            return _together([])
+        point = PointResult(
+            parameters=self._plan.parameters(places[0]), status="lost", message=LOST
+        )
+        return Measured(outcomes=(self._shown(places[0], point),), seconds=0.0, failed=1)
+
+
+def _together(several: list[Measured]) -> Measured:
+    return Measured(
+        outcomes=tuple(outcome for measured in several for outcome in measured.outcomes),
+        seconds=sum(measured.seconds for measured in several),
+        failed=sum(measured.failed for measured in several),
+    )
 
 
 def _guarded(deed: Callable[[], Value]) -> Value:
     """A point's own failure is in its result: what an executor raises is the loss of a worker."""
     try:
         return deed()
+    except (ProcessEndedError, WorkerError):
+        raise
     except Exception as error:
         raise WorkerError(
             f"a worker ended before its work was done ({type(error).__name__}: {error}), perhaps "

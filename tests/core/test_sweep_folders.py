@@ -282,8 +282,8 @@ def test_killed_worker_process_ends_the_sweep_with_what_to_do(
 CHILD = """
 import sys
 import gradlab as gl
-import gradlab.sweeps.dispatch
-gradlab.sweeps.dispatch.CHUNK_SECONDS = 0.02  # many places to be killed at
+import gradlab.sweeps.pacing
+gradlab.sweeps.pacing.CHUNK_SECONDS = 0.02  # many places to be killed at
 points = gl.grid(gamma=[0.5, 1.0, 1.5], seed=range(200))
 gl.run_sweep(points, sys.argv[1], jobs=int(sys.argv[2]),
              hidden_size=4, length=8, batch=2, input_size=2)
