@@ -20,6 +20,7 @@ from gradlab.analysis.inspection import describe
 from gradlab.analysis.jacobians import Anchors, end_times, jacobian_profile
 from gradlab.analysis.lyapunov import lyapunov_spectrum
 from gradlab.analysis.objective import Objective, ObjectiveGradient, objective_gradient
+from gradlab.analysis.one_step import one_step_profile
 from gradlab.analysis.outlook import outlook
 from gradlab.analysis.precision import precision_horizon
 from gradlab.analysis.regime import regime
@@ -218,7 +219,7 @@ def _measure(
     cell = entry.cell
     anchors = _anchors(settings, run, cell.state_size)
     profile = jacobian_profile(cell, run, max_lag=settings.max_lag, anchors=anchors)
-    one_step = jacobian_profile(cell, run, max_lag=1, anchors="all")
+    one_step = one_step_profile(cell, run)
     ladder = bound_ladder(cell, run, profile=profile, block=settings.block, one_step=one_step)
     spectrum = spectral_summary(cell)
     verdict = regime(profile, ladder, spectral_radius=spectrum.spectral_radius)

@@ -56,10 +56,13 @@ def short_norms(
     Those of one step are in the place of every t.
     """
     table = np.zeros((trajectory.batch, trajectory.steps + 1, block + 1))
-    reach = {(t, t - lags) for _, t, lags in stretches.each}
-    ends = np.unique(np.concatenate([np.arange(t, k, -block) for t, k in reach]))
-    short = jacobian_profile(cell, trajectory, max_lag=block, anchors=ends.tolist(), smallest=False)
-    for own in (short, one_step):
+    measured = [one_step]
+    if block > 1:
+        reach = {(t, t - lags) for _, t, lags in stretches.each}
+        ends = np.unique(np.concatenate([np.arange(t, k, -block) for t, k in reach])).tolist()
+        short = jacobian_profile(cell, trajectory, max_lag=block, anchors=ends, smallest=False)
+        measured.insert(0, short)
+    for own in measured:
         table[own.sequence, own.t, own.lag] = own.log_norm
     return table
 

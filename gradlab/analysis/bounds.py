@@ -11,6 +11,7 @@ from gradlab.analysis.blocks import block_length, block_rungs, short_norms
 from gradlab.analysis.jacobians import jacobian_profile
 from gradlab.analysis.lower_bounds import lower_rungs
 from gradlab.analysis.majorants import log_norms_of_maxima, log_norms_of_products
+from gradlab.analysis.one_step import one_step_profile
 from gradlab.analysis.stretches import Stretches
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell, Linearization, Majorant
@@ -117,7 +118,7 @@ def _with_smallest(
     cell: Cell, trajectory: Trajectory, one_step: JacobianProfile | None
 ) -> JacobianProfile:
     """Norms of all steps' own Jacobians, with their smallest singular values."""
-    return one_step or jacobian_profile(cell, trajectory, max_lag=1)
+    return one_step or one_step_profile(cell, trajectory)
 
 
 def _majorant_rungs(
