@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float
 
+from gradlab.analysis.slope_map import slope_map
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell, Nonlinearity
 from gradlab.cells.elementwise import Activation
@@ -107,6 +108,7 @@ def _gate(
         unit_mean_derivative=slope.mean(axis=0),
         unit_saturated_share=(low | high).mean(axis=0),
         dead_units=np.flatnonzero((slope == 0.0).all(axis=0)),
+        over_time=slope_map(t + 1, slope, low | high, part.activation.sup_derivative),
     )
 
 

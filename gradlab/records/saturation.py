@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from gradlab.arrays import Array, read_only
 from gradlab.records.frames import frame, stack_frames
 from gradlab.records.notebook import rows_html, summary_html
+from gradlab.records.slope_map import SlopeMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +52,7 @@ class GateSaturation:
     unit_mean_derivative: Float[Array, " n"]
     unit_saturated_share: Float[Array, " n"]
     dead_units: Int[Array, " dead"]  # φ' exactly 0 at every valid step
+    over_time: SlopeMap | None = None  # None in runs of older versions
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -117,3 +119,28 @@ class SaturationProfile:
                 for name, gate in self.gates.items()
             ]
         )
+
+    def units_frame(self) -> pd.DataFrame | None:
+        """Columns of ``units.csv`` but the recurrence; None in runs of older versions."""
+        parts = [
+            (name, gate.over_time.units_frame())
+            for name, gate in self.gates.items()
+            if gate.over_time is not None
+        ]
+        return _named(parts)
+
+    def spread_frame(self) -> pd.DataFrame | None:
+        """Columns of ``slopes.csv`` but the recurrence; None in runs of older versions."""
+        parts = [
+            (name, gate.over_time.spread_frame())
+            for name, gate in self.gates.items()
+            if gate.over_time is not None
+        ]
+        return _named(parts)
+
+
+def _named(parts: Sequence[tuple[str, pd.DataFrame]]) -> pd.DataFrame | None:
+    """Tables of several non-linearities in one, each row with its name; None without any."""
+    for name, table in parts:
+        table.insert(0, "activation", name)
+    return stack_frames([table for _, table in parts]) if parts else None

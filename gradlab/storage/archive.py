@@ -26,6 +26,7 @@ from gradlab.records.outlook import Change, Outlook
 from gradlab.records.provenance import Provenance
 from gradlab.records.regime import Regime
 from gradlab.records.saturation import GateSaturation, SaturationProfile
+from gradlab.records.slope_map import SlopeMap
 from gradlab.records.slopes import SlopeLaw
 from gradlab.records.spectrum import MatrixSpectrum, SpectralSummary
 
@@ -56,6 +57,7 @@ RECORDS: dict[str, type] = {
         Regime,
         SaturationProfile,
         SlopeLaw,
+        SlopeMap,
         SpectralSummary,
     )
 }

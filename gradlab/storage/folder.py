@@ -21,6 +21,7 @@ OWN_NAMES = frozenset(
     "manifest.json summary.json records.npz report.html report.md report.json figures "
     "INCOMPLETE lag_profile.csv ladder.csv pairs.csv steps.csv spectrum.csv lyapunov.csv "
     "directions.csv product_spectrum.csv mean_field.csv gates.csv paths.csv gradient.csv "
+    "slopes.csv units.csv "
     "gradient_pairs.csv sweep.csv sweep_profiles.csv sweep.toml sweep.csv.partial "
     "sweep_profiles.csv.partial sweep.toml.partial manifest.json.partial "
     "sweep_analysis.json sweep_analysis.csv sweep.md sweep.parquet sweep_profiles.parquet "

@@ -49,12 +49,12 @@ def save(
     Returns
     -------
     folder
-        Holding manifest.json, summary.json, lag_profile.csv, ladder.csv, steps.csv, spectrum.csv,
-        lyapunov.csv, records.npz and, on request, pairs.csv; but for very large states
-        directions.csv and product_spectrum.csv; with gated cells gates.csv, with cells that carry
-        their state on paths.csv, with targets gradient.csv, with cells that could be a draw of a
-        random ensemble mean_field.csv and mean_field_profile.csv. Equal results give equal bytes in
-        all of them but the manifest and the records, which hold the time of the run.
+        Holding manifest.json, summary.json, lag_profile.csv, ladder.csv, steps.csv, slopes.csv,
+        units.csv, spectrum.csv, lyapunov.csv, records.npz and, on request, pairs.csv; but for very
+        large states directions.csv and product_spectrum.csv; with gated cells gates.csv, with cells
+        that carry their state on paths.csv, with targets gradient.csv, with cells that could be a
+        draw of a random ensemble mean_field.csv and mean_field_profile.csv. Equal results give
+        equal bytes in all of them but the manifest and the records, which hold the time of the run.
 
     Raises
     ------
@@ -92,6 +92,8 @@ def _tables(pairs: bool) -> dict[str, Table]:
     tables: dict[str, Table] = {
         "ladder": lambda entry: entry.last_ladder.to_frame(),
         "steps": RecurrenceDynamics.steps,
+        "slopes": lambda entry: entry.saturation.spread_frame(),
+        "units": lambda entry: entry.saturation.units_frame(),
         "spectrum": lambda entry: entry.spectrum.to_frame(),
         "directions": RecurrenceDynamics.surviving_directions,
         "product_spectrum": RecurrenceDynamics.product_spectrum,

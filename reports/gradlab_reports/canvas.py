@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
+from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec, SubplotSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import Bbox
 
@@ -71,18 +71,50 @@ def stacked(ax: Axes, heights: Sequence[float]) -> list[Axes]:
     panels
         From the top; only the last has the labels of the horizontal axis's ticks.
     """
-    figure = figure_of(ax)
-    spec = ax.get_subplotspec()
-    if spec is None:
-        box = ax.get_position()
-        edges = {"left": box.x0, "right": box.x1, "bottom": box.y0, "top": box.y1}
-        spec = GridSpec(1, 1, figure=figure, **edges)[0]
+    figure, spec = figure_of(ax), _place(ax)
     parts = GridSpecFromSubplotSpec(len(heights), 1, subplot_spec=spec, height_ratios=heights)
     ax.set_subplotspec(parts[0])
     panels = [ax, *(figure.add_subplot(parts[i], sharex=ax) for i in range(1, len(heights)))]
     for panel in panels[:-1]:
         panel.tick_params(labelbottom=False)
     return panels
+
+
+def beside(ax: Axes, count: int, *, share_x: bool = True) -> list[Axes]:
+    """Share the place of some axes among panels side by side, with one vertical axis.
+
+    Parameters
+    ----------
+    ax
+        Axes of any figure; they become the first panel.
+    count
+        Number of panels.
+    share_x
+        Whether the horizontal axes are one too.
+
+    Returns
+    -------
+    panels
+        From the left; only the first has the labels of the vertical axis's ticks.
+    """
+    figure = figure_of(ax)
+    parts = GridSpecFromSubplotSpec(1, count, subplot_spec=_place(ax))
+    ax.set_subplotspec(parts[0])
+    shared = {"sharey": ax} | ({"sharex": ax} if share_x else {})
+    others = [figure.add_subplot(parts[i], **shared) for i in range(1, count)]
+    for panel in others:
+        panel.tick_params(labelleft=False)
+    return [ax, *others]
+
+
+def _place(ax: Axes) -> SubplotSpec:
+    """Place of some axes in a grid, made for those that stand free."""
+    spec = ax.get_subplotspec()
+    if spec is not None:
+        return spec
+    box = ax.get_position()
+    edges = {"left": box.x0, "right": box.x1, "bottom": box.y0, "top": box.y1}
+    return GridSpec(1, 1, figure=figure_of(ax), **edges)[0]
 
 
 def figure_of(ax: Axes) -> Figure:

@@ -126,6 +126,27 @@ RUN_KINDS = (
         optional=("activation",),
     ),
     FigureKind(
+        name="slopes",
+        module="slopes",
+        table="slopes.csv",
+        columns=("activation", "t_first", "t_last", "derivative_low", "derivative_high", "share"),
+    ),
+    FigureKind(
+        name="units",
+        module="units",
+        table="units.csv",
+        columns=(
+            "activation",
+            "unit_first",
+            "unit_last",
+            "t_first",
+            "t_last",
+            "derivative_mean",
+            "derivative_sup",
+            "saturated_share",
+        ),
+    ),
+    FigureKind(
         name="gates",
         module="gates",
         table="gates.csv",

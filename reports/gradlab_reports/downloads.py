@@ -18,6 +18,8 @@ TABLES = {
     "spectrum.csv": "singular values and eigenvalues",
     "lyapunov.csv": "Lyapunov exponents",
     "steps.csv": "slopes and saturation by step",
+    "slopes.csv": "spread of the slopes by time",
+    "units.csv": "slopes unit by unit",
     "gates.csv": "gate values by step",
     "paths.csv": "forget products by lag",
     "directions.csv": "surviving directions by lag",

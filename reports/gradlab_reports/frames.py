@@ -64,5 +64,10 @@ def first_zero_lag(frame: pd.DataFrame) -> int | None:
 
 def title_of(ax: Axes, words: str, frame: pd.DataFrame) -> None:
     """Write the title, with the name of the recurrence taken literally."""
+    ax.set_title(title_words(words, frame), parse_math=False)
+
+
+def title_words(words: str, frame: pd.DataFrame) -> str:
+    """Title of a figure with the name of the recurrence, where the table tells it."""
     name = str(frame["recurrence"].iloc[0]) if "recurrence" in frame.columns and len(frame) else ""
-    ax.set_title(f"{words} · {shortened(name)}" if name else words, parse_math=False)
+    return f"{words} · {shortened(name)}" if name else words

@@ -20,6 +20,8 @@ ADVICE = {
     "gradient_pairs.csv": "analyze the network with --targets and --pairs to have it",
     "lyapunov.csv": "analyze the network, without --exponents 0, to have it",
     "product_spectrum.csv": "only networks whose states are not too large have it",
+    "slopes.csv": "analyze the network again: runs of older versions lack it",
+    "units.csv": "analyze the network again: runs of older versions lack it",
     "gates.csv": "only gated cells have it",
     "paths.csv": "only cells that carry their state on have it",
     "pairs.csv": "analyze the network with --pairs to have it",

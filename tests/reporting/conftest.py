@@ -120,6 +120,34 @@ def steps_rows(decay: Decay, steps: int) -> list[list[object]]:
     return rows
 
 
+SLOPES = "recurrence,activation,t_first,t_last,derivative_low,derivative_high,share".split(",")
+UNITS = (
+    "recurrence,activation,unit_first,unit_last,t_first,t_last,derivative_mean,derivative_sup,"
+    "saturated_share"
+).split(",")
+
+
+def slopes_rows(decay: Decay, steps: int) -> list[list[object]]:
+    """Halves of the steps: all units steep in the first, in the second one in four flat."""
+    middle = steps // 2
+    halves = ((1, middle, (0.0, 1.0)), (middle + 1, steps, (0.25, 0.75)))
+    return [
+        [decay.name, "tanh", first, last, 0.5 * place, 0.5 * place + 0.5, share]
+        for first, last, shares in halves
+        for place, share in enumerate(shares)
+    ]
+
+
+def units_rows(decay: Decay, steps: int) -> list[list[object]]:
+    """Pairs of units: the first pair saturated throughout, the others ever steeper."""
+    pairs = decay.hidden_size // 2
+    return [
+        [decay.name, "tanh", 2 * i, 2 * i + 1, t, t, i / pairs, 1.0, float(i == 0)]
+        for t in range(1, steps + 1)
+        for i in range(pairs)
+    ]
+
+
 def spectrum_rows(decay: Decay) -> list[list[object]]:
     size = decay.hidden_size
     rows: list[list[object]] = []
@@ -375,6 +403,8 @@ def write_run_folder(
     tables: dict[str, tuple[Sequence[str], Callable[[Decay], list[list[object]]]]] = {
         "lag_profile.csv": (PROFILE, lambda d: profile_rows(d, steps)),
         "steps.csv": (STEPS, lambda d: steps_rows(d, steps)),
+        "slopes.csv": (SLOPES, lambda d: slopes_rows(d, steps)),
+        "units.csv": (UNITS, lambda d: units_rows(d, steps)),
         "spectrum.csv": (SPECTRUM, spectrum_rows),
         "ladder.csv": (
             ("recurrence", "rung", "kind", "lag", "log_bound"),

@@ -190,7 +190,10 @@ def test_eigenvalues_stand_in_the_plane_inside_the_circle_of_sigma_max(
 ) -> None:
     ax = plot_spectrum(frame_of("spectrum", write_run("run", decay(gamma_w=1.8))))
     np.testing.assert_allclose(np.hypot(*offsets(ax).T), 0.9, rtol=1e-12)
-    assert radii(ax) == pytest.approx([1.0, 1.8])
+    # Singular values fall evenly: the circular law has the root of their mean square.
+    law = 1.8 * math.sqrt(sum((1.0 - i / 12) ** 2 for i in range(12)) / 12)
+    assert radii(ax) == pytest.approx([1.0, 1.8, law])
+    assert "circular law" in words(ax)
     assert ax.get_aspect() == 1.0
     assert "1.80" in words(ax)
 
@@ -210,7 +213,11 @@ def test_gates_have_circles_and_marks_of_their_own() -> None:
     assert radii(ax) == pytest.approx([1.0, 1.2, 0.7])
     legend = ax.get_legend()
     assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["i", "f"]
+    said = [text.get_text() for text in legend.get_texts()]
+    assert [name.partition(":")[0] for name in said] == ["radius 1", "i", "f"]
+    assert said[1].endswith("1.20")
+    dashes = {str(line.get_linestyle()) for line in legend.get_lines()}
+    assert len({str(handle._dash_pattern) for handle in legend.get_lines()}) == 3, dashes  # type: ignore[attr-defined]
     values = plot_singular_values(frame)
     assert [line.get_label() for line in values.lines[:2]] == ["i", "f"]
 
@@ -243,7 +250,7 @@ def test_gates_saturate_on_lines_of_their_own(write_run: WriteRun) -> None:
     np.testing.assert_allclose(curve(upper.lines[1])[1], [0.25] * 9)
     np.testing.assert_allclose(curve(lower.lines[0])[1], [8.0] * 9)
     np.testing.assert_allclose(curve(lower.lines[1])[1], [50.0] * 9)
-    assert words(upper).split("\n") == ["f: mean", "g: mean"]
+    assert words(upper).split("\n") == ["● f: mean", "■ g: mean"]
 
 
 def test_the_bands_of_the_ladder_add_up_to_the_slack(write_run: WriteRun, decay: Any) -> None:

@@ -48,6 +48,7 @@ def test_kinds_are_those_of_the_contract() -> None:
         "decay", "pairs", "spectrum", "singular-values", "saturation", "ladder",
         "gradient", "gradient-pairs", "gates", "paths", "rate", "decay-by-gamma", "compare",
         "training", "clipping", "lyapunov", "bounds", "directions", "sweep", "regime-map",
+        "slopes", "units",
     }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SIZE = (6.6, 4.3)
 MAX_MARKERS = 45
+SLACK = "#c9ced3"
 PREDICTED = "log_norm_predicted"
 LINES = (*(style.column for style in BOUNDS), PREDICTED)
 
@@ -55,6 +56,7 @@ def plot_decay(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     _fit_lags(ax, shown)
     _draw_floors(ax, shown)
     ax.axhline(0.0, color="#9aa0a6", linewidth=0.8, zorder=1)
+    _shade_slack(ax, shown)
     labels = [label for style in BOUNDS if (label := _draw_bound(ax, shown, style))]
     labels += _draw_measured(ax, shown) + _draw_theory(ax, shown)
     _mark_exact_zero(ax, frame)
@@ -71,7 +73,7 @@ def caption() -> str:
     return (
         "Markers are the measured median norm of ∂h_t/∂h_k over end times and sequences, the band "
         "holds 5 to 95 % of them, the faint band all. Dashed lines are bounds: no measured value "
-        "can lie above them, and the room between the lowest of them and the markers is their "
+        "can lie above them; the gray room between the lowest of them and the markers is its "
         "slack. The dotted curve, where there is one, is what mean-field theory predicts for a "
         "random network of the same size, gain and inputs: no measurement, and no bound. The gray "
         "line at 10⁰ is a gradient that arrives unchanged; faint dotted lines are where number "
@@ -200,6 +202,32 @@ def _draw_bound(ax: Axes, frame: pd.DataFrame, style: BoundStyle) -> EndLabel | 
         return EndLabel(height=end, text=style.label, color=style.ink)
     words = f"{style.label}\n↑ to {factor(end * LN10, 2)}"
     return EndLabel(height=end, text=words, color=style.ink, leader=False)
+
+
+def _shade_slack(ax: Axes, frame: pd.DataFrame) -> None:
+    """Shade the room between the measured median and the lowest bound, and name it where wide."""
+    bounds = np.stack([to_decades(column(frame, style.column)) for style in BOUNDS])
+    median = to_decades(column(frame, "log_norm_median"))
+    there = np.isfinite(bounds).any(axis=0) & np.isfinite(median)
+    if there.sum() < 2:
+        return
+    lowest = np.where(np.isfinite(bounds), bounds, np.inf).min(axis=0)[there]
+    lag, median = frame["lag"].to_numpy(dtype=np.float64)[there], median[there]
+    ax.fill_between(lag, median, lowest, color=SLACK, alpha=0.22, linewidth=0, zorder=0.5)
+    low, high = ax.get_ylim()
+    room = 0.03 * (high - low)
+    top = np.minimum(lowest, high)
+    for part in (0.72, 0.85, 0.6, 0.5):
+        near = np.abs(lag / ax.get_xlim()[1] - part) < 0.06
+        if not near.any():
+            continue
+        floor, ceiling = float(median[near].max()) + room, float(top[near].min()) - room
+        if ceiling - floor > room:
+            # Nearer to the bound: nearer to the measurement are its band and theory.
+            height = floor + 0.62 * (ceiling - floor)
+            look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}
+            ax.text(part * ax.get_xlim()[1], height, "slack", color=FAINT, zorder=1, **look)
+            return
 
 
 def _draw_measured(ax: Axes, frame: pd.DataFrame) -> list[EndLabel]:

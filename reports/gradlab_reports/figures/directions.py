@@ -125,16 +125,21 @@ def _end_labels(ax: Axes, values: Any) -> list[EndLabel]:
     labels = [EndLabel(height=-2.0, text="1 % kept", color=FAINT)]
     last = values[-1]
     if np.isfinite(last[0]):
-        labels.append(EndLabel(height=float(last[0]), text="largest: the norm", color=MEASURED))
+        labels.append(_end(ax, float(last[0]), "largest: the norm", MEASURED))
     finite = last[np.isfinite(last)]
     if len(finite) > 1:
-        low = float(finite[-1])
-        inside = low >= ax.get_ylim()[0]
-        words = "smallest" if inside else f"smallest\n↓ to {factor(low * np.log(10.0), 2)}"
-        if lost := int(np.isneginf(last).sum()):
-            words += f"\n({lost} are exactly 0)"
-        labels.append(EndLabel(height=low, text=words, color=FAINT, leader=inside))
+        lost = int(np.isneginf(last).sum())
+        more = f"\n({lost} are exactly 0)" if lost else ""
+        labels.append(_end(ax, float(finite[-1]), "smallest", FAINT, more))
     return labels
+
+
+def _end(ax: Axes, end: float, words: str, color: str, more: str = "") -> EndLabel:
+    """Name a curve; one that left the axes is told where it goes."""
+    if end >= ax.get_ylim()[0]:
+        return EndLabel(height=end, text=f"{words}{more}", color=color)
+    words = f"{words}\n↓ to {factor(end * float(np.log(10.0)), 2)}{more}"
+    return EndLabel(height=end, text=words, color=color, leader=False)
 
 
 def _draw_counts(ax: Axes, frame: pd.DataFrame) -> None:

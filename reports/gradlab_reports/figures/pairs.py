@@ -41,10 +41,14 @@ def plot_pairs(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """
     ax = axes_or_new(ax, SIZE)
     found = time_map(frame, "log_norm")
-    half = max(float(np.abs(found.grid[np.isfinite(found.grid)]).max(initial=0.0)), 0.1)
+    finite = found.grid[np.isfinite(found.grid)]
+    half = max(float(np.abs(finite).max(initial=0.0)), 0.1)
     norm = CenteredNorm(vcenter=0.0, halfrange=half)
     image = draw_map(ax, found, SHRINK_GROW, norm, zero=EXACT_ZERO)
     bar = figure_of(ax).colorbar(image, ax=ax, pad=0.03, shrink=0.92, extend="neither")
+    # The scale is even on both sides of 1; the bar shows the part of it that occurs.
+    reach = min(float(finite.min(initial=0.0)), -0.05), max(float(finite.max(initial=0.0)), 0.05)
+    bar.ax.set_ylim(*reach)
     label_in_decades(bar.ax.yaxis)
     bar.outline.set_visible(False)
     several = "sequence" in frame.columns and frame["sequence"].nunique() > 1

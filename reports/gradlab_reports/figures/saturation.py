@@ -8,7 +8,7 @@ from gradlab_reports.canvas import axes_or_new, stacked
 from gradlab_reports.frames import column, thinned, title_of
 from gradlab_reports.labels import EndLabel, write_end_labels
 from gradlab_reports.spelling import plain, share
-from gradlab_reports.style import INK, MEASURED, PURPLE, SERIES, SERIES_MARKERS, SKY, styled
+from gradlab_reports.style import CURVES, FAINT, MEASURED, PURPLE, SKY, styled
 from gradlab_reports.ticks import count_in_wholes
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ def plot_saturation(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     lower.set_ylim(0.0, 100.0)
     lower.set_yticks([0, 50, 100])
     upper.set_ylim(0.0, max(1.04 * upper.dataLim.y1, 1e-3))
+    if not column(steps, "saturated_share").any():
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5, "color": FAINT}
+        lower.text(0.5, 0.5, "none at any step", transform=lower.transAxes, **look)
     first, last = float(steps["t"].min()), float(steps["t"].max())
     lower.set_xlim(first, max(last, first + 1.0))
     count_in_wholes(lower.xaxis)
@@ -117,12 +120,12 @@ def _draw_one(ax: Axes, lower: Axes, steps: pd.DataFrame) -> list[EndLabel]:
 def _draw_gates(ax: Axes, lower: Axes, steps: pd.DataFrame) -> list[EndLabel]:
     """Draw one line a gate, named at its end; spreads would lie over each other."""
     labels = []
-    looks = zip(steps.groupby("activation", sort=False), SERIES, SERIES_MARKERS, strict=False)
-    for (gate, rows), color, marker in looks:
+    for (gate, rows), look in zip(steps.groupby("activation", sort=False), CURVES, strict=False):
+        color, marker = look.color, look.marker
         shown = thinned(rows, "derivative_mean")
         mark: dict[str, Any] = {"marker": marker, "markevery": max(1, len(shown) // 20)}
         ax.plot(shown["t"], shown["derivative_mean"], color=color, markersize=3.4, lw=1.2, **mark)
         lower.plot(rows["t"], 100.0 * column(rows, "saturated_share"), color=color, lw=1.2)
         end = float(shown["derivative_mean"].iloc[-1])
-        labels.append(EndLabel(height=end, text=f"{gate}: mean", color=INK))
+        labels.append(EndLabel(height=end, text=f"{look.glyph} {gate}: mean", color=look.ink))
     return labels

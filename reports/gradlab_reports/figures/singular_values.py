@@ -55,7 +55,8 @@ def plot_singular_values(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes
             label=gate,
         )
     _draw_lines(ax, frame, gates)
-    ax.set_ylim(0.0, 1.1 * float(column(frame, "singular_value").max()) or 1.0)
+    drawn = frame[frame["gate"].isin(gates)] if len(gates) > 1 else frame
+    ax.set_ylim(0.0, 1.1 * float(column(drawn, "singular_value").max()) or 1.0)
     ax.set_xlim(left=0.0)
     count_in_wholes(ax.xaxis)
     ax.set_xlabel("place in falling order")

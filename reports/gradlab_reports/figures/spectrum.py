@@ -6,19 +6,22 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
 from gradlab_reports.canvas import axes_or_new
 from gradlab_reports.frames import column, title_of
-from gradlab_reports.spelling import plain
-from gradlab_reports.style import FAINT, MEASURED, SERIES, SERIES_MARKERS, VERMILLION, styled
+from gradlab_reports.scatter import scatter
+from gradlab_reports.spelling import plain, shortened
+from gradlab_reports.style import FAINT, INK, SERIES, SERIES_MARKERS, VERMILLION, styled
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-SIZE = (4.9, 4.4)
+SIZE, GATED_SIZE = (4.9, 4.4), (6.4, 4.4)
 SIGMA_INK = "#b34f00"
+GATE_DASHES = ((6, 2), (3, 1.5), (6, 2, 1.2, 2), (1.5, 1.2), (9, 2), (4, 1.5, 1.2, 1.5))
 
 
 @styled
@@ -36,24 +39,17 @@ def plot_spectrum(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     -------
     ax
         The axes, of equal scale: real against imaginary part, unit circle solid, circle of the
-        largest singular value dashed (no eigenvalue can lie outside it).
+        largest singular value dashed (no eigenvalue can lie outside it); without gates the radius
+        of the circular law dotted.
     """
-    import seaborn as sns
-
-    ax = axes_or_new(ax, SIZE)
     gates = gates_of(frame)
-    look: dict[str, Any] = {"color": MEASURED, "legend": False}
-    if len(gates) > 1:
-        look = {
-            "hue": "gate",
-            "style": "gate",
-            "palette": dict(zip(gates, SERIES, strict=False)),
-            "markers": dict(zip(gates, SERIES_MARKERS, strict=False)),
-        }
+    ax = axes_or_new(ax, SIZE if len(gates) == 1 else GATED_SIZE)
     points = frame[np.isfinite(column(frame, "eigenvalue_re"))]
-    sns.scatterplot(
-        points, x="eigenvalue_re", y="eigenvalue_im", s=20, linewidth=0.3, ax=ax, zorder=3, **look
-    )
+    own: dict[str, Any] = {"": slice(None)}
+    if len(gates) > 1:
+        own = {gate: points["gate"].to_numpy() == gate for gate in gates}
+    place = ("eigenvalue_re", "eigenvalue_im")
+    scatter(ax, points, *place, own, s=20, linewidth=0.3, zorder=3)
     _draw_circles(ax, frame, gates)
     ax.set_aspect("equal")
     ax.set_xlabel("real part of the eigenvalue")
@@ -67,8 +63,10 @@ def caption() -> str:
     return (
         "Eigenvalues of the recurrent matrix in the complex plane. The solid circle has radius 1, "
         "the dashed one radius σ_max, the largest stretch in one step; every eigenvalue lies "
-        "inside it. A wide empty ring between eigenvalues and dashed circle means a non-normal "
-        "matrix: it can stretch for some steps although it shrinks in the end."
+        "inside it. The dotted circle is the circular law: eigenvalues of a large random matrix "
+        "with independent entries of this size would fill it. A wide empty ring between "
+        "eigenvalues and dashed circle means a non-normal matrix: it can stretch for some steps "
+        "although it shrinks in the end."
     )
 
 
@@ -98,20 +96,69 @@ def gates_of(frame: pd.DataFrame) -> list[str]:
 
 def _draw_circles(ax: Axes, frame: pd.DataFrame, gates: list[str]) -> None:
     _draw_circle(ax, 1.0, color="#5f6368", linestyle="solid")
-    sigmas = []
-    for gate, color in zip(gates, SERIES, strict=False):
-        rows = frame[frame["gate"] == gate] if len(gates) > 1 else frame
-        sigmas.append(float(column(rows, "singular_value").max()))
-        _draw_circle(
-            ax, sigmas[-1], color=color if len(gates) > 1 else VERMILLION, linestyle=(0, (6, 2))
-        )
-    # The words stand where the circles are: outside below left, and outside above right.
-    _name_circle(ax, 1.0, angle=225.0, words="radius 1", color=FAINT)
-    if len(gates) == 1:
-        _name_circle(ax, sigmas[0], 45.0, rf"$\sigma_{{\max}}$ = {plain(sigmas[0])}", SIGMA_INK)
+    sigmas = [
+        float(column(frame[frame["gate"] == gate] if gate else frame, "singular_value").max())
+        for gate in gates
+    ]
     reach = 1.15 * max(1.0, *sigmas)
     ax.set_xlim(-reach, reach)
     ax.set_ylim(-reach, reach)
+    if len(gates) > 1:
+        _draw_gates(ax, gates, sigmas)
+        return
+    _draw_circle(ax, sigmas[0], color=VERMILLION, linestyle=(0, (6, 2)))
+    _draw_circular_law(ax, frame, sigmas[0])
+    # The words stand outside the circles, where few points are.
+    _name_circle(ax, 1.0, _free_angle(frame, 1.0, reach), words="radius 1", color=FAINT)
+    _name_circle(ax, sigmas[0], 45.0, rf"$\sigma_{{\max}}$ = {plain(sigmas[0])}", SIGMA_INK)
+
+
+def _free_angle(frame: pd.DataFrame, radius: float, reach: float) -> float:
+    """Angle at which the fewest points lie under words beside a circle, first of equals."""
+    x, y = column(frame, "eigenvalue_re"), column(frame, "eigenvalue_im")
+
+    def covered(angle: float) -> int:
+        across, up = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+        middle = (radius * across + 0.17 * reach * np.sign(across), radius * up + 0.04 * reach * up)
+        near = (np.abs(x - middle[0]) < 0.2 * reach) & (np.abs(y - middle[1]) < 0.06 * reach)
+        return int(near.sum())
+
+    return min((225.0, 135.0, 210.0, 150.0, 240.0, 120.0), key=covered)
+
+
+def _draw_gates(ax: Axes, gates: list[str], sigmas: list[float]) -> None:
+    """A circle a gate, in its color and dashes; a legend beside the axes names them."""
+    handles = [Line2D([], [], color="#5f6368", linewidth=1.1, label="radius 1")]
+    looks = zip(gates, sigmas, SERIES, SERIES_MARKERS, GATE_DASHES, strict=False)
+    for gate, sigma, color, marker, dashes in looks:
+        _draw_circle(ax, sigma, color=color, linestyle=(0, dashes))
+        words = rf"{shortened(gate, 24)}: $\sigma_{{\max}}$ = {plain(sigma)}"
+        look: dict[str, Any] = {"color": color, "linestyle": (0, dashes), "linewidth": 1.1}
+        handles.append(Line2D([], [], marker=marker, markersize=4.5, label=words, **look))
+    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.0), handlelength=3.2)
+
+
+def circular_law(frame: pd.DataFrame) -> float:
+    """Radius of the disk that the eigenvalues of a random matrix of these entries would fill.
+
+    The circular law: N times the mean square of the entries, under the root, is the Frobenius norm
+    over √N (Tao, Vu and Krishnapur 2010, "Random matrices: universality of ESDs and the circular
+    law").
+    """
+    values = column(frame, "singular_value")
+    largest = float(values.max(initial=0.0))
+    # Relative to the largest: squares leave the range of floats where the values do not.
+    return largest * float(np.sqrt(np.nanmean((values / largest) ** 2))) if largest > 0.0 else 0.0
+
+
+def _draw_circular_law(ax: Axes, frame: pd.DataFrame, sigma: float) -> None:
+    """Dotted circle, with its name where neither another circle nor another name is."""
+    radius = circular_law(frame)
+    _draw_circle(ax, radius, color=INK, linestyle=(0, (1.2, 1.8)))
+    if 0.93 * sigma < radius:  # of an orthogonal matrix all circles are one
+        return
+    outside = 1.0 if radius < 1.0 < 1.3 * radius else radius
+    _name_circle(ax, outside, 315.0, "circular law\n(dotted)", INK)
 
 
 def _draw_circle(ax: Axes, radius: float, *, color: str, linestyle: Any) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.gridspec import GridSpecFromSubplotSpec
 
 import gradlab as gl
-from gradlab_reports.canvas import axes_or_new, figure_of
+from gradlab_reports.canvas import axes_or_new, beside
 from gradlab_reports.spelling import plain, shortened
 from gradlab_reports.style import MEASURED, SERIES, SERIES_MARKERS, styled
 
@@ -82,7 +81,7 @@ def plot_sweep_columns(
             "another facet"
         )
     size = (3.6 + WIDTH * max(len(values), 1), HEIGHT)
-    panels = _beside(axes_or_new(ax, size), max(len(values), 1))
+    panels = beside(axes_or_new(ax, size), max(len(values), 1))
     for panel, value in zip(panels, values, strict=False):
         part = rows if facet is None else rows[rows[facet] == value]
         _draw(panel, part, rows, (x, y, hue), last=panel is panels[-1])
@@ -194,17 +193,3 @@ def _look(rows: pd.DataFrame, hue: str | None, last: bool) -> dict[str, Any]:
         "markers": dict(zip(values, SERIES_MARKERS, strict=False)),
         "legend": legend,
     }
-
-
-def _beside(ax: Axes, count: int) -> list[Axes]:
-    """Share the place of some axes among panels side by side, with one vertical axis."""
-    spec = ax.get_subplotspec()
-    if count == 1 or spec is None:
-        return [ax]
-    parts = GridSpecFromSubplotSpec(1, count, subplot_spec=spec)
-    ax.set_subplotspec(parts[0])
-    figure = figure_of(ax)
-    others = [figure.add_subplot(parts[i], sharex=ax, sharey=ax) for i in range(1, count)]
-    for panel in others:
-        panel.tick_params(labelleft=False)
-    return [ax, *others]

@@ -36,7 +36,7 @@ def plot_sweep_decay(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ----------
     frame
         Columns of ``sweep_profiles.csv`` with ``gamma`` of each point; natural logarithms. Of
-        several networks of one gamma the median is drawn.
+        several networks of one gamma, those that reach the longest lag, the median is drawn.
     ax
         Axes to draw on; a new figure without pyplot when None.
 
@@ -68,9 +68,10 @@ def plot_sweep_decay(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 def caption() -> str:
     """Say how to read the figure."""
     return (
-        "Each curve is the measured median norm over the networks of one spectral norm; the gray "
-        "line at 10⁰ is a gradient that arrives unchanged. Curves of a spectral norm above 1 that "
-        "still fall are the false friend: the bound alone would allow them to grow."
+        "Each curve is the measured median norm over the networks of one spectral norm, of several "
+        "lengths those that were run longest; the gray line at 10⁰ is a gradient that arrives "
+        "unchanged. Curves of a spectral norm above 1 that still fall are the false friend: the "
+        "bound alone would allow them to grow."
     )
 
 
@@ -92,13 +93,24 @@ def _curves(frame: pd.DataFrame) -> dict[float, NDArray[np.float64]]:
     chosen = gammas[np.unique(np.linspace(0, len(gammas) - 1, MAX_CURVES).astype(int))]
     curves: dict[float, NDArray[np.float64]] = {}
     for gamma in chosen:
-        rows = frame[frame["gamma"] == gamma]
+        rows = _of_equal_length(frame[frame["gamma"] == gamma])
         median = rows.groupby("lag", sort=True)["log_norm_median"].median().reset_index()
         median = thinned(median[np.isfinite(column(median, "log_norm_median"))], "log_norm_median")
         if len(median):
             decades = to_decades(column(median, "log_norm_median"))
             curves[float(gamma)] = np.column_stack([column(median, "lag"), decades])
     return curves
+
+
+def _of_equal_length(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the points that reach the longest lag: a curve over all would jump at shorter ends.
+
+    A table without points is of one network each.
+    """
+    if "point" not in rows.columns:
+        return rows
+    longest = rows.groupby("point")["lag"].transform("max")
+    return rows[longest == longest.max()]
 
 
 def _fit(ax: Axes, curves: list[NDArray[np.float64]], last: float) -> None:

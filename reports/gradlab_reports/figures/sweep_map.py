@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.colors import CenteredNorm
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-SIZE = (6.6, 4.2)
+SIZE, FLAT = (6.6, 4.2), (6.6, 2.3)  # a single row needs no height
 LONGEST = 28  # letters at a row; longer names would leave no room for the map
 MOST_SIGNS = 900  # cells; of more the signs would run into each other
 SIGNS = {"vanishing": "−", "exploding": "+", "near-critical": "•", "undecided": "?"}
@@ -42,8 +42,8 @@ def plot_sweep_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         not swept, another setting; color is the rate in nats per step, white at zero; a sign in
         each cell is the regime that most of its networks have.
     """
-    ax = axes_or_new(ax, SIZE)
     across, up = _scale(frame), row_axis(frame)
+    ax = axes_or_new(ax, SIZE if up else FLAT)
     rows = frame[np.isfinite(column(frame, "rate"))].reset_index(drop=True)
     rows = rows.assign(up=rows[up] if up else "")
     rates = rows.pivot_table(index="up", columns=across, values="rate", aggfunc="mean", sort=True)
@@ -65,7 +65,10 @@ def plot_sweep_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_title("Rate of the gradient norm over the sweep")
     bar = figure_of(ax).colorbar(image, ax=ax, pad=0.02)
     bar.outline.set_visible(False)
-    bar.set_label("mean measured rate (nats per step)")
+    # The scale is even on both sides of 0; the bar shows the part of it that occurs.
+    found = rates.to_numpy()[np.isfinite(rates.to_numpy())]
+    bar.ax.set_ylim(float(found.min(initial=-0.05 * half)), float(found.max(initial=0.05 * half)))
+    bar.set_label("mean measured rate (nats per step)" if up else "mean rate\n(nats per step)")
     return ax
 
 
@@ -119,8 +122,8 @@ def _sign(ax: Axes, rows: pd.DataFrame, rates: pd.DataFrame, across: str, half: 
             dark = abs(float(rates.to_numpy()[i, j])) > 0.35 * half
             color = "white" if dark else INK
             ax.text(j, i, sign, ha="center", va="center", color=color, fontsize=8)
-    place_of_words = (0.0, -0.2)
-    ax.annotate(LEGEND, place_of_words, xycoords="axes fraction", fontsize=8, annotation_clip=False)
+    below: Any = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": 8}
+    ax.annotate(LEGEND, (0.0, 0.0), (0.0, -46.0), annotation_clip=False, **below)
 
 
 def _name_ticks(ax: Axes, rates: pd.DataFrame) -> None:

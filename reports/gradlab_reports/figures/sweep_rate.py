@@ -9,6 +9,7 @@ import numpy as np
 from gradlab_reports.canvas import axes_or_new
 from gradlab_reports.frames import column
 from gradlab_reports.labels import EndLabel, write_end_labels
+from gradlab_reports.scatter import scatter
 from gradlab_reports.spelling import plain, shortened
 from gradlab_reports.style import (
     BOUNDS,
@@ -16,7 +17,6 @@ from gradlab_reports.style import (
     INK,
     MEASURED,
     SERIES,
-    SERIES_MARKERS,
     VERMILLION,
     styled,
 )
@@ -47,25 +47,15 @@ def plot_sweep_rate(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         The axes: ln gamma_w against rate in nats per step; measured points as markers, the rate of
         the bound dashed, mean-field theory dotted where it is finite, and the line of no change.
     """
-    import seaborn as sns
-
     ax = axes_or_new(ax, SIZE)
     points = _drawable(frame)
     axes = told_apart(points, len(SERIES))
     points = points.assign(series=combined(points, axes))
     names = list(dict.fromkeys(points["series"]))
     palette = dict(zip(names, SERIES, strict=False)) if len(names) > 1 else {}
-    look: dict[str, Any] = {"color": MEASURED, "legend": False}
-    if palette:
-        look = {
-            "hue": "series",
-            "style": "series",
-            "palette": palette,
-            "markers": dict(zip(names, SERIES_MARKERS, strict=False)),
-        }
-    sns.scatterplot(
-        points, x="log_gamma_w", y="rate", s=24, linewidth=0.4, alpha=0.8, ax=ax, zorder=4, **look
-    )
+    own = {name: points["series"].to_numpy() == name for name in names}
+    look: dict[str, Any] = {"s": 24, "linewidth": 0.4, "alpha": 0.8, "zorder": 4}
+    scatter(ax, points, "log_gamma_w", "rate", own, **look)
     ax.axhline(0.0, color="#5f6368", linewidth=0.9, zorder=1)
     theory = _draw_levels(ax, frame, axes, palette) or _draw_mean_field(ax, points)
     labels = [label for label in (_draw_bound(ax, points), theory) if label]
@@ -78,7 +68,9 @@ def plot_sweep_rate(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("rate of the gradient norm (nats per step)")
     ax.set_title("Measured rate against the spectral norm")
     if len(names) > 1:
-        ax.legend(title=shortened(" · ".join(axes)), loc="upper left", alignment="left")
+        # Beside the axes: inside them no corner is free of markers, lines and words.
+        look = {"loc": "lower left", "bbox_to_anchor": (1.02, 0.0), "alignment": "left"}
+        ax.legend(title=shortened(" · ".join(axes)), borderaxespad=0.0, **look)
     write_end_labels(ax, labels)
     return ax
 

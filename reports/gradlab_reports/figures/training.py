@@ -47,7 +47,7 @@ UNCLIPPED = _Look(words="nothing clipped", color=MEASURED, ink=MEASURED, marker=
 REACH = _Look(words="less than 1 % left", color=MEASURED, ink=MEASURED, marker="o")
 RATE = _Look(words="measured rate", color=MEASURED, ink=MEASURED, marker="o")
 SIGMA = _Look(
-    words=r"$\ln\,\sigma_{max}(W_{hh})$", color=VERMILLION, ink=VERMILLION_INK, dashes=(6, 2)
+    words=r"$\ln\,\sigma_{\max}(W_{hh})$", color=VERMILLION, ink=VERMILLION_INK, dashes=(6, 2)
 )
 RADIUS = _Look(words=r"$\ln\,\rho(W_{hh})$", color=GREEN, ink=GREEN_INK, dashes=(1.2, 1.8))
 
