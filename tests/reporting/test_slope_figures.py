@@ -65,7 +65,7 @@ def test_the_raster_has_the_flattest_unit_on_top(units: pd.DataFrame) -> None:
     values = ax.images[0].get_array()
     assert values is not None
     np.testing.assert_allclose(values[:, 0], np.arange(5, -1, -1) / 6)
-    assert ax.images[0].get_extent() == [0.5, 10.5, 0.0, 12.0]
+    assert tuple(ax.images[0].get_extent()) == (0.5, 10.5, 0.0, 12.0)
     said = unit_finding(units).replace("\u00a0", " ")
     assert "16.7 % of the units are saturated at half of the steps or more, 16.7 %" in said
 

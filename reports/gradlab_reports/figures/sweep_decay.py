@@ -110,7 +110,8 @@ def _of_equal_length(rows: pd.DataFrame) -> pd.DataFrame:
     if "point" not in rows.columns:
         return rows
     longest = rows.groupby("point")["lag"].transform("max")
-    return rows[longest == longest.max()]
+    kept: pd.DataFrame = rows[longest == longest.max()]
+    return kept
 
 
 def _fit(ax: Axes, curves: list[NDArray[np.float64]], last: float) -> None:
