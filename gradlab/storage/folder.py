@@ -27,7 +27,7 @@ OWN_NAMES = frozenset(
     "sweep_analysis.json sweep_analysis.csv sweep.md sweep.parquet sweep_profiles.parquet "
     "sweep.parquet.partial sweep_profiles.parquet.partial "
     "training.csv clipping.csv weights.npz checkpoint.npz compare.csv compare.json "
-    "compare.html".split()
+    "compare.html compare.md compare.page.json training.html training.md training.json".split()
 )
 SIGNATURE = ("schema", "versions")  # what only a manifest of gradlab holds
 

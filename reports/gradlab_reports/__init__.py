@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gradlab_reports.bundle import write_figure as write_figure
     from gradlab_reports.bundle import write_report as write_report
     from gradlab_reports.bundle import write_sweep_figures as write_sweep_figures
-    from gradlab_reports.bundle import write_training_figures as write_training_figures
+    from gradlab_reports.bundle import write_training as write_training
     from gradlab_reports.catalog import figure_kinds as figure_kinds
     from gradlab_reports.catalog import page_formats as page_formats
     from gradlab_reports.sweep_words import write_sweep_words as write_sweep_words
@@ -23,7 +23,7 @@ _HOME = {
     "write_report": "gradlab_reports.bundle",
     "write_sweep_figures": "gradlab_reports.bundle",
     "write_sweep_words": "gradlab_reports.sweep_words",
-    "write_training_figures": "gradlab_reports.bundle",
+    "write_training": "gradlab_reports.bundle",
 }
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "write_report",
     "write_sweep_figures",
     "write_sweep_words",
-    "write_training_figures",
+    "write_training",
 ]
 
 

@@ -6,9 +6,10 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import gradlab as gl
 from gradlab_reports.catalog import (
@@ -23,11 +24,22 @@ from gradlab_reports.catalog import (
 )
 from gradlab_reports.drawing import Drawing, draw, failed, plot_function
 from gradlab_reports.loading import RunTables, has_spectral_norms, load_frame
-from gradlab_reports.run_folder import RunFolder, open_comparison, open_run, read_document
+from gradlab_reports.run_folder import (
+    RunFolder,
+    open_comparison,
+    open_run,
+    read_document,
+    read_table,
+)
+
+if TYPE_CHECKING:
+    from gradlab_reports.article import Article
+    from gradlab_reports.filling import Filling
 
 logger = logging.getLogger("gradlab_reports")
 
 FORMATS = ("png", "svg", "pdf")
+COMPARISON_PAGES = {"html": "compare.html", "md": "compare.md", "json": "compare.page.json"}
 
 
 def write_report(folder: Path, *, formats: Sequence[str] = ("html",)) -> Path:
@@ -58,9 +70,7 @@ def write_report(folder: Path, *, formats: Sequence[str] = ("html",)) -> Path:
     """
     from gradlab_reports.page import PAGES
 
-    for name in formats:
-        if name not in PAGE_FORMATS:
-            raise gl.unknown_name("format of a page", name, PAGE_FORMATS)
+    _check_formats(formats)
     run = open_run(Path(folder))
     data = RunTables(run.path, RUN_KINDS)
     drawings = _draw_run(run, data)
@@ -164,73 +174,123 @@ def write_sweep_figures(folder: Path) -> list[Path]:
     return _write_figures(folder, kinds, "sweep")
 
 
-def write_training_figures(folder: Path) -> list[Path]:
-    """Draw the figures of a training into its folder.
+def write_training(folder: Path, *, formats: Sequence[str] = ("html",)) -> Path:
+    """Add the figures and the page to the folder of a training.
 
     Parameters
     ----------
     folder
         A folder with ``training.csv``, ``clipping.csv`` and ``manifest.json``; the training may
         still be marked as unfinished.
+    formats
+        Of the page, each a file ``training.<format>``.
 
     Returns
     -------
-    paths
-        The files written below ``figures/``; a figure that cannot be drawn is logged and left out.
+    page
+        Path of the first. A figure that cannot be drawn is logged and named on the page.
 
     Raises
     ------
+    gl.UnknownNameError
+        If there is no such format.
     gl.RunFolderError
-        If the folder is not there.
+        If the folder is not there, or its log cannot be read.
     gl.OutputError
         If it cannot be written to.
     """
-    return _write_figures(Path(folder), TRAINING_KINDS, "train")
+    from gradlab_reports.article_page import TRAINING_TABLES, training_article
+
+    _check_formats(formats)
+    folder = Path(folder)
+    _require_folder(folder, "train")
+    log = read_table(folder / "training.csv", KINDS["training"].columns)
+    drawings = _draw_figures(folder, TRAINING_KINDS)
+    compose = training_article(read_document(folder / "manifest.json"), log, drawings)
+    names = {name: f"training.{name}" for name in PAGE_FORMATS}
+    return _write_articles(folder, compose, drawings, TRAINING_TABLES, names, formats)
 
 
 def _write_figures(folder: Path, kinds: Sequence[FigureKind], command: str) -> list[Path]:
+    _require_folder(folder, command)
+    drawings = _draw_figures(folder, kinds)
+    return [path for drawing in drawings for path in drawing.files(folder / "figures")]
+
+
+def _require_folder(folder: Path, command: str) -> None:
     if not folder.is_dir():
         raise gl.RunFolderError(
             f"{folder} is not a folder: expected one as written by gradlab {command} -o"
         )
+
+
+def _draw_figures(folder: Path, kinds: Sequence[FigureKind]) -> list[Drawing]:
+    """Draw figures of a whole folder, and save them below ``figures/``."""
     drawings = [_draw_whole(folder, kind) for kind in kinds]
     with _writing(folder):
         (folder / "figures").mkdir(exist_ok=True)
-        return [path for drawing in drawings for path in drawing.save(folder / "figures")]
+        for drawing in drawings:
+            drawing.save(folder / "figures")
+    return drawings
 
 
-def write_comparison(folder: Path) -> Path:
+def _write_articles(
+    folder: Path,
+    compose: Callable[[Filling], Article],
+    drawings: Sequence[Drawing],
+    tables: Mapping[str, str],
+    names: Mapping[str, str],
+    formats: Sequence[str],
+) -> Path:
+    """Write a page in some formats, and return the path of the first."""
+    from gradlab_reports.article_page import article_text
+
+    for format in formats:
+        text = article_text(compose, format, drawings, folder, tables)
+        _write(folder / names[format], text.encode("utf-8"))
+    return folder / names[formats[0]]
+
+
+def _check_formats(formats: Sequence[str]) -> None:
+    for name in formats:
+        if name not in PAGE_FORMATS:
+            raise gl.unknown_name("format of a page", name, PAGE_FORMATS)
+
+
+def write_comparison(folder: Path, *, formats: Sequence[str] = ("html",)) -> Path:
     """Add the figure and the page to the folder of a comparison.
 
     Parameters
     ----------
     folder
         A folder with ``compare.csv``, ``compare.json`` and ``manifest.json``.
+    formats
+        Of the page: ``compare.html``, ``compare.md``; ``json`` is ``compare.page.json``, since
+        ``compare.json`` holds the numbers.
 
     Returns
     -------
     page
-        Path of ``compare.html``: one file that needs nothing else. A figure that cannot be drawn is
-        logged and named on the page.
+        Path of the first. ``compare.html`` is one file that needs nothing else. A figure that
+        cannot be drawn is logged and named on the page.
 
     Raises
     ------
+    gl.UnknownNameError
+        If there is no such format.
     gl.RunFolderError
         If the folder is not a complete comparison.
     gl.OutputError
         If it cannot be written to.
     """
-    from gradlab_reports.page import comparison_text
+    from gradlab_reports.article_page import COMPARISON_TABLES, comparison_article
 
+    _check_formats(formats)
     folder = Path(folder)
     document, manifest = open_comparison(folder), read_document(folder / "manifest.json")
-    drawing = _draw_whole(folder, COMPARISON)
-    with _writing(folder):
-        (folder / "figures").mkdir(exist_ok=True)
-        drawing.save(folder / "figures")
-    page = folder / "compare.html"
-    _write(page, comparison_text(document, manifest, drawing).encode("utf-8"))
-    return page
+    drawings = _draw_figures(folder, [COMPARISON])
+    compose = comparison_article(document, manifest, drawings)
+    return _write_articles(folder, compose, drawings, COMPARISON_TABLES, COMPARISON_PAGES, formats)
 
 
 def _draw_whole(folder: Path, kind: FigureKind) -> Drawing:

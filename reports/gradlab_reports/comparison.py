@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gradlab_reports.spelling import factor, plain, share, shortened
 from gradlab_reports.tables import Table, number
-from gradlab_reports.views import FigureView
 
 HASH_DIGITS = 12
 
@@ -25,20 +23,6 @@ HOW_TO_READ = (
     "A label stands for one network. Other weights of the same kind, from another seed or another "
     "training, give another curve: the bands show end times and sequences, not networks.",
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonPage:
-    """Everything the page of a comparison says."""
-
-    title: str
-    sentence: str
-    remarks: Sequence[str]
-    figure: FigureView
-    tables: Sequence[Table]
-    how_to_read: Sequence[str]
-    assumptions: Sequence[str]
-    provenance: Sequence[tuple[str, str]]
 
 
 def finding(document: Mapping[str, Any]) -> str:
@@ -70,6 +54,7 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
             "The runs read different sequences: what differs may be owed to these as well as to "
             "the weights."
         )
+    said += _same_weights(entries)
     if "end_times" in document["differing"]:
         said.append("The medians are over different numbers of end times.")
     synthetic = [entry for entry in entries if (entry.get("sequences") or {}).get("synthetic")]
@@ -80,6 +65,18 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
         if entry["regime"].get("contradicts"):
             said.append(f"False friend, {entry['label']}: {entry['regime']['contradicts']}.")
     return said
+
+
+def _same_weights(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Labels that share one hash of their weights: these differ in their sequences alone."""
+    owners: dict[str, list[str]] = {}
+    for entry in entries:
+        owners.setdefault(str(entry["sha256_weights"]), []).append(str(entry["label"]))
+    return [
+        f"{', '.join(labels[:-1])} and {labels[-1]} have the same weights, by their hash."
+        for labels in owners.values()
+        if len(labels) > 1
+    ]
 
 
 def verdicts_table(document: Mapping[str, Any]) -> Table:
@@ -101,6 +98,19 @@ def verdicts_table(document: Mapping[str, Any]) -> Table:
         ),
         rows=[_row(entry) for entry in document["recurrences"]],
         note="A lag in brackets lies beyond the lags measured and is predicted from the rate.",
+    )
+
+
+def relative_table(document: Mapping[str, Any]) -> Table:
+    """How each label differs from the first, and whether their intervals tell them apart."""
+    first, *others = document["recurrences"]
+    lag = document["common_lag"]
+    return Table(
+        title=f"Against {first['label']}",
+        header=("label", "gradient per step", "rates", f"norm at lag {lag}", "below 1 % from"),
+        rows=[_relative_row(first, other) for other in others],
+        note="Factors are those of the label over those of the first. Rates whose nominal 95 % "
+        "intervals overlap are not told apart by these sequences.",
     )
 
 
@@ -178,7 +188,12 @@ def assumptions(document: Mapping[str, Any]) -> list[str]:
 
 def all_tables(document: Mapping[str, Any]) -> list[Table]:
     """Tables of a page, the verdicts first."""
-    return [verdicts_table(document), weights_table(document), differences_table(document)]
+    return [
+        verdicts_table(document),
+        relative_table(document),
+        weights_table(document),
+        differences_table(document),
+    ]
 
 
 def _ranked(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -226,6 +241,43 @@ def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
         _lag(horizon.get("lag_1pct"), predicted.get("lag_1pct")),
         factor(number(entry["log_norm_at_common_lag"])),
     )
+
+
+def _relative_row(first: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, ...]:
+    rates = [number(entry["regime"]["rate"]) for entry in (first, other)]
+    norms = [number(entry["log_norm_at_common_lag"]) for entry in (first, other)]
+    lags = [number((entry.get("horizon") or {}).get("lag_1pct")) for entry in (first, other)]
+    return (
+        str(other["label"]),
+        _ratio(*rates),
+        "told apart" if _apart(first, other) else "overlap",
+        _ratio(*norms),
+        _steps_later(lags[1] - lags[0]),
+    )
+
+
+def _ratio(first: float, other: float) -> str:
+    """Factor between two logarithms; a dash where both are infinite or one is unknown."""
+    difference = other - first
+    return "–" if math.isnan(difference) else f"× {factor(difference)}"
+
+
+def _apart(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    ends = [
+        (number(entry["regime"].get("rate_low")), number(entry["regime"].get("rate_high")))
+        for entry in (first, other)
+    ]
+    return ends[0][0] > ends[1][1] or ends[1][0] > ends[0][1]
+
+
+def _steps_later(steps: float) -> str:
+    """How much further a gradient reaches; a dash where one of the lags was not measured."""
+    if math.isnan(steps):
+        return "–"
+    if steps == 0:
+        return "the same lag"
+    noun = "step" if abs(steps) == 1 else "steps"
+    return f"{abs(steps):g} {noun} {'further' if steps > 0 else 'less far'}"
 
 
 def _lag(measured: object, predicted: object) -> str:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import gradlab as gl
+from gradlab_reports.article import Article
 from gradlab_reports.views import FigureView, Page, Section
 
 SCHEMA = 1
@@ -36,9 +37,21 @@ def page_document(page: Page) -> str:
         "assumptions": list(page.assumptions),
         "provenance": dict(page.provenance),
     }
-    return (
-        json.dumps(gl.strict_json(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    )
+    return _spelled(document)
+
+
+def article_document(article: Article) -> str:
+    """Write the page of a comparison or a training as strict JSON; as `page_document`."""
+    words = asdict(article)
+    for name in ("tone", "downloads", "left_out"):
+        del words[name]
+    document = {"schema": SCHEMA, **words, "figures": _figures(article.figures)}
+    return _spelled(document | {"provenance": dict(article.provenance)})
+
+
+def _spelled(document: Mapping[str, Any]) -> str:
+    strict = gl.strict_json(document)
+    return json.dumps(strict, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _section(section: Section) -> Mapping[str, Any]:

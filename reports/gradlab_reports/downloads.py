@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from gradlab_reports.spelling import NO_BREAK
 
-# What a table holds, in the order of the page.
+# What a table of a run holds, in the order of the page.
 TABLES = {
     "summary.json": "everything in numbers, for programs",
     "lag_profile.csv": "norm and bounds by lag",
@@ -43,7 +43,9 @@ class Download:
     address: str = ""
 
 
-def fitting_downloads(folder: Path, room: int) -> list[Download]:
+def fitting_downloads(
+    folder: Path, room: int, tables: Mapping[str, str] = TABLES
+) -> list[Download]:
     """Put a run's tables into addresses, the smallest first, until the room is used up.
 
     Parameters
@@ -52,13 +54,15 @@ def fitting_downloads(folder: Path, room: int) -> list[Download]:
         The run.
     room
         Bytes that the addresses may take together.
+    tables
+        What each file holds.
 
     Returns
     -------
     downloads
-        In the order of `TABLES`; those that find no room have no address.
+        In the order of the tables; those that find no room have no address.
     """
-    sizes = {name: (folder / name).stat().st_size for name in TABLES if (folder / name).is_file()}
+    sizes = {name: (folder / name).stat().st_size for name in tables if (folder / name).is_file()}
     addresses: dict[str, str] = {}
     for name in sorted(sizes, key=lambda name: sizes[name]):
         if sizes[name] > room:
@@ -69,7 +73,7 @@ def fitting_downloads(folder: Path, room: int) -> list[Download]:
         addresses[name] = address
         room -= len(address)
     return [
-        Download(name=name, words=TABLES[name], size=_spelled(sizes[name]), address=found)
+        Download(name=name, words=tables[name], size=_spelled(sizes[name]), address=found)
         for name, found in ((name, addresses.get(name, "")) for name in sizes)
     ]
 

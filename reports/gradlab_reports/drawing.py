@@ -42,12 +42,16 @@ class Drawing:
 
     def save(self, folder: Path) -> list[Path]:
         """Write the PNG and the SVG into a folder; nothing for a figure that failed."""
-        if self.failure is not None:
-            return []
-        paths = [folder / f"{self.stem}.png", folder / f"{self.stem}.svg"]
-        for path, content in zip(paths, (self.png, self.svg), strict=True):
+        paths = self.files(folder)
+        for path, content in zip(paths, (self.png, self.svg), strict=False):
             path.write_bytes(content)
         return paths
+
+    def files(self, folder: Path) -> list[Path]:
+        """Where a folder has the PNG and the SVG; nothing for a figure that failed."""
+        if self.failure is not None:
+            return []
+        return [folder / f"{self.stem}.png", folder / f"{self.stem}.svg"]
 
 
 def plot_function(kind: FigureKind) -> Callable[..., Axes]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradlab_reports.canvas import figure_of
 from gradlab_reports.frames import column, thinned
-from gradlab_reports.spelling import LN10
+from gradlab_reports.spelling import LN10, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +28,14 @@ LINES = {
     "log_bound_onestep": "bound step by step",
     "log_bound_blocks": "bound, blocks of steps",
     "log_norm_predicted": "mean-field theory",
+}
+LOGGED = {
+    "test_loss": "test loss",
+    "loss": "train loss",
+    "rate": "rate in nats per step",
+    "gradient_norm": "norm of the gradient",
+    "clipped_norm": "after clipping",
+    "horizon_1pct": "less than 1 % left from lag",
 }
 
 
@@ -56,12 +65,23 @@ def hover_data(kind: str, frame: pd.DataFrame, ax: Axes) -> str:
     document = {
         "box": [round(part, 5) for part in place],
         "x": [round(left, 3), round(right, 3)],
-        **_NUMBERS[kind](frame),
+        **_NUMBERS[kind](frame, ax),
     }
     return json.dumps(document, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
 
 
-def _decay(frame: pd.DataFrame) -> dict[str, Any]:
+def _compare(frame: pd.DataFrame, _: Axes) -> dict[str, Any]:
+    table = frame.pivot(index="lag", columns="label", values="log_norm_median").sort_index()
+    kept = np.unique(np.linspace(0, len(table) - 1, min(len(table), MAX_LAGS)).astype(int))
+    rows = table.iloc[kept]
+    lines = [
+        {"name": str(label), "log10": _decades(column(rows, label), 3)}
+        for label in dict.fromkeys(frame["label"])
+    ]
+    return {"kind": "lines", "lag": [int(lag) for lag in rows.index], "lines": lines}
+
+
+def _decay(frame: pd.DataFrame, _: Axes) -> dict[str, Any]:
     rows = thinned(frame.sort_values("lag"), "log_norm_median", MAX_LAGS)
     lines = [
         {"name": words, "log10": _decades(column(rows, name), 3)}
@@ -72,7 +92,7 @@ def _decay(frame: pd.DataFrame) -> dict[str, Any]:
     return {"kind": "lines", "lag": [int(lag) for lag in rows["lag"]], "lines": kept}
 
 
-def _pairs(frame: pd.DataFrame) -> dict[str, Any]:
+def _pairs(frame: pd.DataFrame, _: Axes) -> dict[str, Any]:
     from gradlab_reports.maps import time_map
 
     found = time_map(frame, "log_norm")
@@ -88,7 +108,30 @@ def _pairs(frame: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-_NUMBERS: dict[str, Callable[[pd.DataFrame], dict[str, Any]]] = {"decay": _decay, "pairs": _pairs}
+def _training(frame: pd.DataFrame, ax: Axes) -> dict[str, Any]:
+    """Rows of the log, in words; the line at the pointer crosses all panels."""
+    rows = thinned(frame.sort_values("step"), "test_loss", MAX_LAGS)
+    lowest = min(panel.get_position().y0 for panel in figure_of(ax).axes)
+    place = ax.get_position()
+    lines = [
+        {"name": words, "text": [plain(float(value)) for value in column(rows, name)]}
+        for name, words in LOGGED.items()
+    ]
+    return {
+        "kind": "lines",
+        "word": "Update",
+        "box": [round(part, 5) for part in (place.x0, 1 - place.y1, place.x1, 1 - lowest)],
+        "lag": [int(step) for step in rows["step"]],
+        "lines": lines,
+    }
+
+
+_NUMBERS: dict[str, Callable[[pd.DataFrame, Axes], dict[str, Any]]] = {
+    "compare": _compare,
+    "decay": _decay,
+    "pairs": _pairs,
+    "training": _training,
+}
 
 
 def _decades(logs: Any, places: int) -> list[float | str | None]:

@@ -11,7 +11,7 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from gradlab_reports.comparison import ComparisonPage
+from gradlab_reports.article import Article
 from gradlab_reports.views import Page
 
 # The letters and indices of the derivation, nothing longer: names of people's files stay as is.
@@ -81,22 +81,20 @@ def script_digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def render(page: Page | ComparisonPage) -> str:
+def render(page: Page | Article) -> str:
     """Render a page.
 
     Parameters
     ----------
     page
-        Everything the page says, on a run or on a comparison; only the figures' own markup is taken
-        as it is.
+        Everything the page says; only the figures' own markup is taken as it is.
 
     Returns
     -------
     text
         One HTML document that asks for nothing from outside.
     """
-    if isinstance(page, ComparisonPage):
-        return _environment().get_template("compare.html.j2").render(page=page)
+    name = "article" if isinstance(page, Article) else "report"
     policy = f"script-src 'sha256-{script_digest(script())}'"
-    template = _environment().get_template("report.html.j2")
+    template = _environment().get_template(f"{name}.html.j2")
     return template.render(page=page, script=Markup(script()), policy=Markup(policy))

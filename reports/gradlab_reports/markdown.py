@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from gradlab_reports.article import Article
 from gradlab_reports.tables import Table
 from gradlab_reports.views import FigureView, Page, Section
 
@@ -31,11 +32,38 @@ def markdown(page: Page) -> str:
     lines = [f"# {plain_words(page.title)}", ""]
     for section in page.sections:
         lines += _section(section)
-    lines += ["## Assumptions", ""]
-    lines += _bullets(page.assumptions or ["None: everything was given."])
-    lines += ["## Provenance", ""]
-    lines += _bullets([f"{key}: {value}" for key, value in page.provenance])
+    return _ended([*lines, *_origins(page)])
+
+
+def article_markdown(article: Article) -> str:
+    """Write the page of a comparison or a training as Markdown; as `markdown`."""
+    lines = [f"# {plain_words(article.title)}", ""]
+    regime = f"**{plain_words(article.regime)}** " if article.regime else ""
+    lines += [regime + plain_words(article.sentence), ""]
+    lines += _bullets([f"{each.value} {each.meaning}" for each in article.numbers])
+    for remark in article.remarks:
+        lines += [plain_words(remark), ""]
+    if article.meaning:
+        lines += ["## What this means for training", "", *_bullets(article.meaning)]
+    lines += ["## Evidence", ""]
+    for figure in article.figures:
+        lines += _figure(figure)
+    lines += ["## Numbers", ""]
+    for table in article.tables:
+        lines += _table(table)
+    lines += ["## How to read it", "", *_bullets(article.how_to_read)]
+    return _ended([*lines, *_origins(article)])
+
+
+def _ended(lines: Sequence[str]) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _origins(page: Page | Article) -> Iterator[str]:
+    yield from ("## Assumptions", "")
+    yield from _bullets(page.assumptions or ["None: everything was given."])
+    yield from ("## Provenance", "")
+    yield from _bullets([f"{key}: {value}" for key, value in page.provenance])
 
 
 def plain_words(words: str) -> str:

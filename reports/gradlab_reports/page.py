@@ -1,4 +1,4 @@
-"""Compose a page: the words of a run or a comparison, figures as far as they fit, tables."""
+"""Compose the page of a run: its words, figures as far as they fit, tables."""
 
 from __future__ import annotations
 
@@ -7,23 +7,16 @@ from types import MappingProxyType
 from typing import Any
 
 import gradlab as gl
-from gradlab_reports import certificates, comparison, exponents, meaning, tables, theory, views
-from gradlab_reports.comparison import ComparisonPage
+from gradlab_reports import certificates, exponents, meaning, tables, theory, views
 from gradlab_reports.disagreement import bound_sentence
 from gradlab_reports.document import page_document
-from gradlab_reports.downloads import Download, fitting_downloads, left_out
+from gradlab_reports.downloads import left_out
 from gradlab_reports.drawing import Drawing
-from gradlab_reports.html import in_script, render
+from gradlab_reports.filling import NOTHING, Drawings, Filling, figure_view, filled
 from gradlab_reports.loading import RunTables
 from gradlab_reports.markdown import markdown
 from gradlab_reports.run_folder import RunFolder
-from gradlab_reports.views import FigureView, Page, Section
-
-# A page stays a little under two megabytes, which mail and browsers take without a thought.
-PAGE_LIMIT = 1_900_000
-HOVER_MARGIN = 100  # bytes of the element around the numbers
-
-Drawings = Mapping[str, Sequence[Drawing]]
+from gradlab_reports.views import Page, Section
 
 
 def page_text(run: RunFolder, drawings: Drawings, data: RunTables) -> str:
@@ -41,18 +34,11 @@ def page_text(run: RunFolder, drawings: Drawings, data: RunTables) -> str:
     Returns
     -------
     text
-        One HTML document below `PAGE_LIMIT` bytes as long as its words are: figures that find no
+        One HTML document below two megabytes as long as its words are: figures that find no
         room give way to the name of their file; numbers at the pointer, and then the tables to
         save, take what room the figures leave.
     """
-    bare = page_view(run, drawings, data, downloads=fitting_downloads(run.path, 0))
-    room = PAGE_LIMIT - len(render(bare).encode())
-    markup = fitted(drawings, room)
-    room -= sum(len(form.encode()) for form in markup.values())
-    hover = _fitting_hover(drawings, markup, room)
-    room -= sum(len(in_script(text).encode()) + HOVER_MARGIN for text in hover.values())
-    downloads = fitting_downloads(run.path, room)
-    return render(page_view(run, drawings, data, markup, hover, downloads))
+    return filled(lambda filling: page_view(run, drawings, data, filling), drawings, run.path)
 
 
 def markdown_text(run: RunFolder, drawings: Drawings, data: RunTables) -> str:
@@ -70,75 +56,11 @@ PAGES: Mapping[str, Callable[[RunFolder, Drawings, RunTables], str]] = MappingPr
 )
 
 
-def comparison_text(
-    document: Mapping[str, Any], manifest: Mapping[str, Any], drawing: Drawing
-) -> str:
-    """Write the page of a comparison.
-
-    Parameters
-    ----------
-    document, manifest
-        ``compare.json`` and ``manifest.json``.
-    drawing
-        Its one figure.
-
-    Returns
-    -------
-    text
-        One HTML document below `PAGE_LIMIT` bytes as long as its words are.
-    """
-    bare = len(render(_compose_comparison(document, manifest, drawing, {})).encode())
-    markup = fitted({"": [drawing]}, PAGE_LIMIT - bare)
-    return render(_compose_comparison(document, manifest, drawing, markup))
-
-
-def fitted(drawings: Drawings, room: int) -> dict[str, str]:
-    """Choose a form of each figure so that all of them together fit.
-
-    Parameters
-    ----------
-    drawings
-        Figures by recurrence.
-    room
-        Bytes that the figures may take together.
-
-    Returns
-    -------
-    markup
-        By the stem of the figure; those that fit in no form are left out. The first kind of every
-        recurrence comes before the second kind of any.
-    """
-    longest = max((len(row) for row in drawings.values()), default=0)
-    rows = [list(row) for row in drawings.values()]
-    queue = [row[i] for i in range(longest) for row in rows if i < len(row) and row[i].forms]
-    markup: dict[str, str] = {}
-    for place, drawing in enumerate(queue):
-        share = room / (len(queue) - place)
-        chosen = next((form for form in drawing.forms if len(form.encode()) <= share), None)
-        if chosen is not None:
-            markup[drawing.stem] = chosen
-            room -= len(chosen.encode())
-    return markup
-
-
-def _fitting_hover(drawings: Drawings, markup: Mapping[str, str], room: int) -> dict[str, str]:
-    """Numbers at the pointer by the stem of the figure, as far as they fit."""
-    hover: dict[str, str] = {}
-    for drawing in (drawing for row in drawings.values() for drawing in row):
-        size = len(in_script(drawing.hover).encode()) + HOVER_MARGIN
-        if drawing.hover and drawing.stem in markup and size <= room:
-            hover[drawing.stem] = drawing.hover
-            room -= size
-    return hover
-
-
 def page_view(
     run: RunFolder,
     drawings: Drawings,
     data: RunTables,
-    markup: Mapping[str, str] = MappingProxyType({}),
-    hover: Mapping[str, str] = MappingProxyType({}),
-    downloads: Sequence[Download] = (),
+    filling: Filling = NOTHING,
 ) -> Page:
     """Everything that a page says of a run, in words.
 
@@ -146,39 +68,19 @@ def page_view(
     ----------
     run, drawings, data
         As of `page_text`.
-    markup, hover
-        Markup and numbers of the figures that have room, by their stems.
-    downloads
-        Files to save.
+    filling
+        Figures, their numbers and the files to save, as far as they have room.
     """
     return Page(
         title=views.page_title(run.summary, run.manifest),
         sections=[
-            _section(f"r{index}", entry, drawings.get(str(entry["name"]), ()), data, markup, hover)
+            _section(f"r{index}", entry, drawings.get(str(entry["name"]), ()), data, filling)
             for index, entry in enumerate(run.recurrences)
         ],
         assumptions=views.all_assumptions(run.summary, run.manifest),
         provenance=views.provenance_rows(run.manifest),
-        downloads=downloads,
-        left_out=left_out(downloads),
-    )
-
-
-def _compose_comparison(
-    document: Mapping[str, Any],
-    manifest: Mapping[str, Any],
-    drawing: Drawing,
-    markup: Mapping[str, str],
-) -> ComparisonPage:
-    return ComparisonPage(
-        title=comparison.title(document),
-        sentence=comparison.finding(document),
-        remarks=comparison.remarks(document),
-        figure=_figure(drawing, markup),
-        tables=comparison.all_tables(document),
-        how_to_read=comparison.HOW_TO_READ,
-        assumptions=comparison.assumptions(document),
-        provenance=views.provenance_rows(manifest),
+        downloads=filling.downloads,
+        left_out=left_out(filling.downloads),
     )
 
 
@@ -187,8 +89,7 @@ def _section(
     entry: Mapping[str, Any],
     drawings: Sequence[Drawing],
     data: RunTables,
-    markup: Mapping[str, str],
-    hover: Mapping[str, str],
+    filling: Filling,
 ) -> Section:
     return Section(
         anchor=anchor,
@@ -204,27 +105,8 @@ def _section(
         numbers=views.key_numbers(entry),
         meaning=meaning.sentences(entry),
         changes=meaning.changes_table(entry.get("outlook") or {}),
-        figures=[_figure(drawing, markup, hover) for drawing in drawings],
+        figures=[figure_view(drawing, filling) for drawing in drawings],
         tables=_tables(entry, data),
-    )
-
-
-def _figure(
-    drawing: Drawing,
-    markup: Mapping[str, str],
-    hover: Mapping[str, str] = MappingProxyType({}),
-) -> FigureView:
-    note = f"The page has no room for this figure: it is in figures/{drawing.stem}.png."
-    if drawing.failure is not None:
-        note = f"The figure {drawing.kind.name!r} could not be drawn: {drawing.failure}"
-    return FigureView(
-        markup=markup.get(drawing.stem, ""),
-        finding=drawing.finding,
-        caption=drawing.caption,
-        note=note,
-        wide=drawing.kind.wide,
-        file="" if drawing.failure is not None else f"figures/{drawing.stem}.png",
-        hover=hover.get(drawing.stem, ""),
     )
 
 

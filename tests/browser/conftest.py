@@ -52,7 +52,12 @@ PAGES: Mapping[str, tuple[object, ...]] = {
         1,
     ),
     "gated": (MODELS / "lstm_bi_1l.pt", "--length", 30, "--batch", 2, "--anchors", 3),
+    "comparison": ("rnn", "lstm", "gru", "--hidden-size", 16, "--length", 60),
+    "training": ("echo", "--hidden-size", 8, "--length", 12, "--every", 10, "--epochs", 6),
 }
+# Those that are not written by the command report.
+COMMANDS = {"comparison": "compare", "training": "train"}
+FILES = {"comparison": "compare.html", "training": "training.html"}
 
 
 class Browser:
@@ -199,11 +204,17 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def write(name: str) -> Path:
         if name not in written:
             folder = tmp_path_factory.mktemp("page") / name
-            words = ["report", *map(str, PAGES[name]), "--quiet", "-o", str(folder)]
+            words = [
+                COMMANDS.get(name, "report"),
+                *map(str, PAGES[name]),
+                "--quiet",
+                "-o",
+                str(folder),
+            ]
             with pytest.raises(SystemExit) as ended:
                 main(words)
             assert not ended.value.code
-            written[name] = folder / "report.html"
+            written[name] = folder / FILES.get(name, "report.html")
         return written[name]
 
     return write

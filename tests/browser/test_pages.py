@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.browser
 
 Page = Callable[[str], Path]
-NAMES = ("vanishing", "exploding", "saturated", "digits", "gated")
+NAMES = ("vanishing", "exploding", "saturated", "digits", "gated", "comparison", "training")
 WIDTHS = (360, 768, 1280)
 PAPER = 700  # pixels across a printed page, between its margins
 
@@ -136,6 +136,18 @@ def test_the_decay_curve_tells_its_numbers_to_the_keyboard(tab: Any, page: Page)
     assert tab.ask(READOUT).startswith("Lag 3: measured median ")
     spoken = 'document.querySelector("figure .readout input").getAttribute("aria-valuetext")'
     assert tab.ask(spoken) == "lag 3"
+
+
+@pytest.mark.parametrize(("name", "opening"), [("comparison", "Lag "), ("training", "Update ")])
+def test_other_curves_tell_their_numbers_too(tab: Any, page: Page, name: str, opening: str) -> None:
+    tab.open(page(name))
+    x, y = middle_of(tab, "lines")
+    tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    words = tab.ask(READOUT)
+    assert words.startswith(opening)
+    middle = int(words.removeprefix(opening).partition(":")[0])
+    assert middle == 30
+    assert ("gru" if name == "comparison" else "norm of the gradient") in words
 
 
 def test_the_map_tells_the_pair_at_the_pointer(tab: Any, page: Page) -> None:

@@ -51,7 +51,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def blank_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page without drawing, for tests of what happens around it."""
 
-    def write(folder: Path) -> Path:
+    def write(folder: Path, **_: Any) -> Path:
         page = folder / "compare.html"
         page.write_text("<!doctype html>", encoding="utf-8")
         return page
@@ -322,10 +322,21 @@ def test_existing_folder_is_kept_without_force_and_replaced_with_it(
     assert contents(tmp_path / "out")["compare.csv"] != before["compare.csv"]
 
 
+def test_the_page_is_written_in_the_formats_asked_for(
+    gradlab: Run, runs: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    outcome = gradlab("compare", runs / "a", runs / "b", "--format", "md,json", "-o", out)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines()[-1] == str(out / "compare.md")
+    assert set(contents(out)) == FILES - {"compare.html"} | {"compare.md", "compare.page.json"}
+    assert gradlab("compare", "rnn", "gru", "--format", "tex").code == 1
+
+
 def test_figure_that_fails_loses_no_number(
     gradlab: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(folder: Path) -> Path:
+    def fail(folder: Path, **_: Any) -> Path:
         raise RuntimeError("no picture")
 
     monkeypatch.setattr(gradlab_reports, "write_comparison", fail, raising=False)

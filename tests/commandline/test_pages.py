@@ -33,7 +33,7 @@ DRAWN = (
     "write_comparison",
     "write_report",
     "write_sweep_figures",
-    "write_training_figures",
+    "write_training",
 )
 
 

@@ -58,8 +58,26 @@ def test_a_failed_figure_does_not_cost_the_training(
     assert outcome.code == 1
     assert "figure clipping could not be drawn" in outcome.error
     assert "the numbers are complete" in outcome.error
-    assert {entry.name for entry in out.iterdir()} == FILES | {"figures"}
+    assert {entry.name for entry in out.iterdir()} == FILES | {"figures", "training.html"}
     assert (out / "figures" / "training.png").exists()
+
+
+def test_the_page_of_a_training_is_written_in_the_formats_asked_for(
+    gradlab: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    outcome = gradlab("train", "echo", *SMALL, "--format", "json,md", "-o", out)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines()[-2:] == [str(out / "training.json"), str(out / "training.csv")]
+    assert (out / "training.md").is_file()
+    assert not (out / "training.html").exists()
+    page = json.loads((out / "training.json").read_text(encoding="utf-8"))
+    assert page["title"] == "echo · rnn"
+    assert page["regime"] == rows(out)[-1]["regime"]
+    refused = gradlab("train", "echo", *SMALL, "--format", "pdf", "-o", tmp_path / "other")
+    assert refused.code == 1
+    assert "format of a page" in refused.error
+    assert not (tmp_path / "other").exists()
 
 
 def test_weights_can_be_inspected(gradlab: Run, tmp_path: Path) -> None:

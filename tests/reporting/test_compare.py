@@ -252,6 +252,29 @@ class TestWords:
             ("weights from", "a.pt", "bb.pt"),
         ]
 
+    def test_others_are_set_against_the_first(self, write_compared: WriteRun, decay: Any) -> None:
+        """ln 100/0.1 and ln 100/0.2 are lags 47 and 24; intervals are ± 0.004 wide."""
+        decays = (
+            decay(name="a", rate=-0.1),
+            decay(name="b", rate=-0.2),
+            decay(name="c", rate=-0.105),
+            decay(name="zero", zero_from=3),
+        )
+        table = words.relative_table(document_of(write_compared("c", *decays)))
+        assert table.title == "Against a"
+        b, c, zero = table.rows
+        assert b == ("b", "× 0.905", "told apart", "× 0.00248", "23 steps less far")
+        assert c[2] == "overlap"
+        assert zero[1:4] == ("× 0", "told apart", "× 0")
+
+    def test_equal_weights_are_named(self, write_compared: WriteRun, decay: Any) -> None:
+        """The hash of these folders is made from the length of the label."""
+        decays = (decay(name="aa"), decay(name="b"), decay(name="cc"))
+        said = words.remarks(document_of(write_compared("c", *decays)))
+        assert [each for each in said if "same weights" in each] == [
+            "aa and cc have the same weights, by their hash."
+        ]
+
     def test_gates_are_listed_without_their_stack(self, write_compared: WriteRun) -> None:
         gates = {
             "f": {"sigma_max": 1.5, "spectral_radius": 1.0, "half_life_median": 2.25,
@@ -285,12 +308,40 @@ class TestPage:
         assert content.count("<svg") == 1
         assert [title for title in re.findall(r"<caption>(.*?)</caption>", content)] == [
             "Side by side",
+            "Against &lt;b&gt;runs/a&lt;/b&gt;",
             "Weights and gates",
             "What differs",
         ]
         assert "How to read it" in content
         assert not re.search(r"(?:src|href)=\"(?!data:|#)", content)
         assert len(content.encode()) < 2_000_000
+
+    def test_numbers_of_every_curve_are_told_at_the_pointer(self, page: Path) -> None:
+        content = page.read_text(encoding="utf-8")
+        held = content.partition('class="numbers-below">')[2].partition("</script>")[0]
+        told = json.loads(held)
+        assert told["lag"] == list(range(1, 61))
+        assert [line["name"] for line in told["lines"]] == ["<b>runs/a</b>", "runs/b & co"]
+        assert told["lines"][1]["log10"][9] == round(-0.2 * 10 / LN10, 3)
+
+    def test_the_tables_can_be_saved_from_the_page(self, page: Path) -> None:
+        content = page.read_text(encoding="utf-8")
+        assert re.findall(r'download="([^"]+)"', content) == ["compare.json", "compare.csv"]
+
+    def test_other_formats_say_the_same(self, write_compared: WriteRun, decay: Any) -> None:
+        folder = write_compared("c", decay(name="a"), decay(name="<b>", rate=-0.2))
+        before = (folder / "compare.json").read_bytes()
+        assert write_comparison(folder, formats=("md", "json")) == folder / "compare.md"
+        text = (folder / "compare.md").read_text(encoding="utf-8")
+        told = json.loads((folder / "compare.page.json").read_text(encoding="utf-8"))
+        assert told["sentence"].partition(" in a")[0] in text
+        assert "![At lag 60" in text
+        assert "&lt;b&gt;" in text
+        assert told["title"] == "a and <b>"
+        assert [table["title"] for table in told["tables"]][1] == "Against a"
+        assert (folder / "compare.json").read_bytes() == before
+        with pytest.raises(gl.UnknownNameError, match="format of a page"):
+            write_comparison(folder, formats=("pdf",))
 
     def test_names_of_other_people_stay_words(self, page: Path) -> None:
         content = page.read_text(encoding="utf-8")

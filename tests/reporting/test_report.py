@@ -19,8 +19,8 @@ from gradlab_reports.bundle import file_endings
 from gradlab_reports.canvas import inline_svg
 from gradlab_reports.catalog import RUN_KINDS, FigureKind
 from gradlab_reports.drawing import Drawing
+from gradlab_reports.filling import fitted
 from gradlab_reports.html import notation
-from gradlab_reports.page import fitted
 
 WriteRun = Callable[..., Path]
 EVERY_RUN = [kind for kind in RUN_KINDS if not kind.partial]

@@ -18,7 +18,7 @@ from matplotlib.text import Text
 from numpy.typing import NDArray
 
 import gradlab as gl
-from gradlab_reports import write_figure, write_training_figures
+from gradlab_reports import write_figure, write_training
 from gradlab_reports.canvas import axes_or_new, figure_of, rendered
 from gradlab_reports.catalog import KINDS
 from gradlab_reports.figures import clipping, training
@@ -288,7 +288,7 @@ def test_a_table_without_a_manifest_is_drawn_without_what_it_knows(
 
 def test_the_figures_of_a_training_are_written_below_its_folder(trained: Path) -> None:
     expected = [f"{kind}.{form}" for kind in ("training", "clipping") for form in ("png", "svg")]
-    assert [path.name for path in write_training_figures(trained)] == expected
+    assert write_training(trained) == trained / "training.html"
     assert sorted(path.name for path in (trained / "figures").iterdir()) == sorted(expected)
 
 
@@ -297,14 +297,16 @@ def test_a_damaged_table_costs_its_own_figure_only(
 ) -> None:
     (trained / "clipping.csv").write_text("step,norm_before\n1,much\n", encoding="utf-8")
     with caplog.at_level(logging.WARNING):
-        paths = write_training_figures(trained)
-    assert [path.name for path in paths] == ["training.png", "training.svg"]
+        page = write_training(trained)
+    drawn = sorted(path.name for path in (trained / "figures").iterdir())
+    assert drawn == ["training.png", "training.svg"]
     assert "clipping.csv, line 2" in caplog.text
+    assert "could not be drawn" in page.read_text(encoding="utf-8")
 
 
 def test_what_is_no_training_is_refused(tmp_path: Path) -> None:
     with pytest.raises(gl.RunFolderError, match="gradlab train -o"):
-        write_training_figures(tmp_path / "nothing")
+        write_training(tmp_path / "nothing")
     with pytest.raises(gl.RunFolderError, match="gradlab train -o"):
         write_figure(tmp_path, "training", tmp_path / "x.png")
 

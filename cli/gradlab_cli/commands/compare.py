@@ -12,8 +12,8 @@ from gradlab_cli.comparisons import comparison
 from gradlab_cli.console import Console
 from gradlab_cli.groups import CellOptions, ComparedOptions, InputOptions, MessageOptions
 from gradlab_cli.options.cells import ComparedArgument
-from gradlab_cli.options.output import ComparisonFolderOption, ForceOption
-from gradlab_cli.outputs import claim_folder, keeping_numbers, tell_failures
+from gradlab_cli.options.output import ComparisonFolderOption, ForceOption, FormatOption
+from gradlab_cli.outputs import chosen_formats, claim_folder, keeping_numbers, tell_failures
 
 
 def compare(
@@ -24,10 +24,12 @@ def compare(
     measurement: ComparedOptions,
     output: ComparisonFolderOption = None,
     force: ForceOption = False,
+    format: FormatOption = "html",
     messages: MessageOptions,
 ) -> None:
     """Run random cells over the same sequences, or take saved runs, and compare their gradients."""
     console = Console(as_json=messages.json, quiet=messages.quiet)
+    formats = chosen_formats(format)
     if output is not None:
         claim_folder(output, force=force)
     with console.progress("measuring", len(names)) as advance:
@@ -38,7 +40,7 @@ def compare(
         from gradlab_reports import write_comparison
 
         with keeping_numbers(output) as failures, console.working("drawing"):
-            page = write_comparison(output)
+            page = write_comparison(output, formats=formats)
     _tell(found.summary(), page, console)
     if output is not None:
         tell_failures(failures, output)

@@ -12,7 +12,7 @@ from gradlab_cli.console import Console
 from gradlab_cli.groups import MessageOptions
 from gradlab_cli.learning import chosen_optimizer, chosen_task, fresh_cell, training_bar
 from gradlab_cli.options.measurement import SeedOption
-from gradlab_cli.options.output import ForceOption
+from gradlab_cli.options.output import ForceOption, FormatOption
 from gradlab_cli.options.training import (
     CellOptions,
     LearningOptions,
@@ -20,7 +20,7 @@ from gradlab_cli.options.training import (
     TaskOptions,
     TrainingFolderOption,
 )
-from gradlab_cli.outputs import keeping_numbers, tell_failures
+from gradlab_cli.outputs import chosen_formats, keeping_numbers, tell_failures
 
 
 def train(
@@ -32,10 +32,12 @@ def train(
     seed: SeedOption = 0,
     output: TrainingFolderOption,
     force: ForceOption = False,
+    format: FormatOption = "html",
     messages: MessageOptions,
 ) -> None:
     """Train a small network on a task, and log how far its gradient reaches while it learns."""
     console = Console(as_json=messages.json, quiet=messages.quiet)
+    formats = chosen_formats(format)
     problem = chosen_task(task, settings)
     start = fresh_cell(cell, problem, seed)
     optimizer = chosen_optimizer(learning)
@@ -61,21 +63,22 @@ def train(
             on_row=on_row,
         )
     gl.save_training(training, output, argv=sys.argv)
-    from gradlab_reports import write_training_figures
+    from gradlab_reports import write_training
 
     with keeping_numbers(output) as failures, console.working("drawing"):
-        write_training_figures(output)
+        page = write_training(output, formats=formats)
     gl.finish_training(output)
-    _tell(problem, training, output, console)
+    _tell(problem, training, output, page, console)
     tell_failures(failures, output)
 
 
-def _tell(task: Any, training: Any, folder: Path, console: Console) -> None:
+def _tell(task: Any, training: Any, folder: Path, page: Path, console: Console) -> None:
     last = training.log.rows()[-1]
     console.document(
         {
             "schema": 1,
             "training": str(folder),
+            "page": str(page),
             "task": task.name,
             "baseline": {"loss": task.baseline, "accuracy": task.baseline_accuracy},
             "last": last,
@@ -83,6 +86,7 @@ def _tell(task: Any, training: Any, folder: Path, console: Console) -> None:
         }
     )
     console.text("\n".join(_lines(task, last)))
+    console.text(str(page))
     console.text(str(folder / "training.csv"))
 
 

@@ -51,7 +51,7 @@ ComparisonFolderOption = Annotated[
         "--output",
         "-o",
         metavar="DIR",
-        help="Folder for the table, the figure and compare.html.",
+        help="Folder for the table, the figure and the page compare.html.",
         show_default="only print",
         rich_help_panel=OUTPUT,
     ),

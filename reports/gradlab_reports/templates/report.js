@@ -92,11 +92,13 @@
       const lag = numbers.lag[index];
       mark(across(lag), null);
       range.value = index;
-      const parts = numbers.lines.map((line) => line.name + " " + spelled(line.log10[index]));
-      range.setAttribute("aria-valuetext", "lag " + lag);
-      words.textContent = "Lag " + lag + ": " + parts.join(" · ");
+      const parts = numbers.lines.map((line) => line.name + " " +
+        (line.text ? line.text[index] : spelled(line.log10[index])));
+      range.setAttribute("aria-valuetext", word.toLowerCase() + " " + lag);
+      words.textContent = word + " " + lag + ": " + parts.join(" · ");
     }
-    const { row, range } = slider("Lag", numbers.lag.length, tell);
+    const word = numbers.word || "Lag";
+    const { row, range } = slider(word, numbers.lag.length, tell);
     panel.append(row);
     return (x) => tell(nearest(numbers.lag, valueAt(x)));
   }
