@@ -20,8 +20,8 @@ help:
 	@echo "make browser     look at the pages in a headless Chromium; pictures in out/screenshots"
 	@echo "make lint        check style, types and the direction of imports"
 	@echo "make docs        build the documentation, in site"
-	@echo "make bench       measure speed against a floor and a peer, as ratios"
-	@echo "make bench-quick the same for small networks, about a minute of processor time"
+	@echo "make bench       measure speed against floors, peers and targets, as ratios"
+	@echo "make bench-quick the same for small networks, in under two minutes"
 	@echo "make wheel-test  build the wheel and test it in an empty environment"
 	@echo "make clean       remove .venv, results, caches and builds"
 
@@ -88,5 +88,5 @@ wheel-test: $(INSTALLED)
 
 clean:
 	rm -rf $(VENV) node_modules out build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	rm -f benchmarks/results.csv benchmarks/results.md
+	rm -f benchmarks/results.* benchmarks/growth.csv benchmarks/growth.png
 	find gradlab cli reports tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,16 +1,16 @@
-"""Forward pass and full gradient against a floor and, where it is installed, against PyTorch."""
+"""Forward pass and full gradient, of every layer kind, against a floor and PyTorch."""
 
-import importlib
-import importlib.util
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import gradlab as gl
-from benchmarks.timing import Comparison, fastest
+from benchmarks import peers
+from benchmarks.comparing import Costs, Problem, Target, share
+from benchmarks.timing import Candidate, raced
 from gradlab.arrays import Array
 
 STEPS = 100
@@ -20,13 +20,14 @@ SIZES = (64, 128, 256, 512)
 BATCHES = (1, 32, 64)
 LAYERS = (("rnn", "float64"), ("gru", "float64"), ("lstm", "float64"), ("lstm", "float32"))
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+TOLERANCE = {"float64": 1e-12, "float32": 1e-4}
 ROUNDS, ROUNDS_ALONE = 5, 25  # a single sequence is over in milliseconds
 
 Cell = gl.VanillaCell | gl.GRUCell | gl.LSTMCell
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
+class Work:
     """A layer with a readout of its last state, and sequences to learn from."""
 
     kind: str
@@ -35,68 +36,79 @@ class Problem:
     batch: int
 
     @property
-    def name(self) -> str:
-        """For people and the table."""
-        return f"{self.kind} {self.dtype}, N = {self.size}, B = {self.batch}"
+    def share_of_torch(self) -> float:
+        """Most of PyTorch's time that gradlab may take."""
+        alone = self.batch == 1
+        if self.dtype == "float32":  # PyTorch has a fused cell here
+            return 1.5 if alone else 1.0 if self.batch >= 64 and self.size >= 128 else 1.2
+        if self.kind == "rnn":
+            if alone and self.size <= 256:
+                return 0.25
+            return 0.5 if self.batch == 32 and self.size <= 128 else 0.85
+        if alone:
+            return 0.35
+        return 0.9 if self.kind == "gru" else 0.85
 
     @property
-    def target(self) -> float:
-        """Share of PyTorch's time that gradlab may take."""
-        alone = self.batch == 1
-        if self.kind == "rnn":
-            return 0.25 if alone and self.size <= 256 else 0.85
-        if self.kind == "gru":
-            return 0.9
-        if self.dtype == "float64":
-            return 0.85
-        return 1.5 if alone else 1.2  # PyTorch has a fused cell here
+    def share_of_floor(self) -> float | None:
+        """Most of the matrix products' time that gradlab may take."""
+        if self.size < 256 or self.batch < 32:
+            return None
+        return 1.3 if self.kind == "rnn" else 1.4
 
 
-def comparisons(*, quick: bool = False) -> list[Comparison]:
-    """One comparison a problem."""
-    return [compare(problem) for problem in problems(quick=quick)]
-
-
-def problems(*, quick: bool = False) -> list[Problem]:
-    """All of the table, in its order; of a quick run the smallest network of each layer."""
-    return [
-        Problem(kind=kind, dtype=dtype, size=size, batch=batch)
+def problems() -> list[Problem]:
+    """A problem a layer, size and batch."""
+    every = [
+        Work(kind=kind, dtype=dtype, size=size, batch=batch)
         for kind, dtype in LAYERS
-        for size in SIZES[: 1 if quick else None]
+        for size in SIZES
         for batch in BATCHES
+    ]
+    return [
+        Problem(
+            name=f"gradient, {work.kind} {work.dtype}, N = {work.size}, B = {work.batch}",
+            targets=targets(work),
+            measure=partial(measure, work),
+            tolerance=TOLERANCE[work.dtype],
+            quick=work.size == SIZES[0],
+        )
+        for work in every
     ]
 
 
-def compare(problem: Problem) -> Comparison:
-    """Time the candidates, after checking that the gradients agree."""
-    rng = np.random.default_rng(problem.size)
-    cell, readout = network(problem, rng)
-    inputs = rng.standard_normal((STEPS, problem.batch, INPUT_SIZE)).astype(problem.dtype)
-    classes = rng.integers(0, CLASSES, problem.batch)
+def targets(work: Work) -> list[Target]:
+    """Against PyTorch and against the floor."""
+    return [
+        share("bptt", "torch", work.share_of_torch),
+        share("bptt", "floor", work.share_of_floor),
+    ]
+
+
+def measure(work: Work) -> Costs:
+    """Race the candidates on one random layer."""
+    rng = np.random.default_rng(work.size)
+    cell, readout = network(work, rng)
+    inputs = rng.standard_normal((STEPS, work.batch, INPUT_SIZE)).astype(work.dtype)
+    classes = rng.integers(0, CLASSES, work.batch)
 
     def own() -> dict[str, Array]:
         return dict(gl.bptt(cell, readout, inputs, classes, at="last")[1])
 
-    candidates: dict[str, Callable[[], object]] = {"floor": products_alone(problem), "gradlab": own}
-    difference = math.nan
-    if importlib.util.find_spec("torch") is not None:
-        peer = torch_gradients(problem, cell, readout, inputs, classes)
-        difference = largest_difference(own(), peer())
-        candidates["torch"] = peer
-    rounds = ROUNDS_ALONE if problem.batch == 1 else ROUNDS
-    return Comparison(
-        problem=f"gradient of {problem.name}",
-        seconds=fastest(candidates, rounds),
-        difference=difference,
-    )
+    candidates: dict[str, Candidate | None] = {
+        "floor": Candidate(run=products_alone(work)),
+        "bptt": Candidate(run=own),
+        "torch": torch_gradients(work, cell, readout, inputs, classes),
+    }
+    return raced(candidates, ROUNDS_ALONE if work.batch == 1 else ROUNDS, largest_difference)
 
 
-def network(problem: Problem, rng: np.random.Generator) -> tuple[Cell, gl.Readout]:
+def network(work: Work, rng: np.random.Generator) -> tuple[Cell, gl.Readout]:
     """Random weights; the loss is the mean cross entropy at the last step."""
     sizes: dict[str, Any] = {
         "input_size": INPUT_SIZE,
-        "hidden_size": problem.size,
-        "dtype": problem.dtype,
+        "hidden_size": work.size,
+        "dtype": work.dtype,
         "rng": rng,
     }
     kinds: dict[str, type[Any]] = {
@@ -105,21 +117,21 @@ def network(problem: Problem, rng: np.random.Generator) -> tuple[Cell, gl.Readou
         "lstm": gl.LSTMCell,
     }
     readout = gl.Readout.initialize(
-        hidden_size=problem.size,
+        hidden_size=work.size,
         output_size=CLASSES,
         average="batch",
-        dtype=problem.dtype,
+        dtype=work.dtype,
         rng=rng,
     )
-    cell: Cell = kinds[problem.kind].initialize(**sizes)
+    cell: Cell = kinds[work.kind].initialize(**sizes)
     return cell, readout
 
 
-def products_alone(problem: Problem) -> Callable[[], None]:
+def products_alone(work: Work) -> Callable[[], None]:
     """The matrix products that no implementation can do without, and nothing else."""
-    rows = GATES[problem.kind] * problem.size
-    n, batch, steps = problem.size, problem.batch, STEPS
-    dtype = problem.dtype
+    rows = GATES[work.kind] * work.size
+    n, batch, steps = work.size, work.batch, STEPS
+    dtype = work.dtype
     recurrent, entering = np.ones((rows, n), dtype), np.ones((rows, INPUT_SIZE), dtype)
     state, gates = np.ones((batch, n), dtype), np.empty((batch, rows), dtype)
     states, inputs = np.ones((steps * batch, n), dtype), np.ones((steps * batch, INPUT_SIZE), dtype)
@@ -141,15 +153,15 @@ def products_alone(problem: Problem) -> Callable[[], None]:
 
 
 def torch_gradients(
-    problem: Problem, cell: Cell, readout: gl.Readout, inputs: Array, classes: Array
-) -> Callable[[], dict[str, Array]]:
+    work: Work, cell: Cell, readout: gl.Readout, inputs: Array, classes: Array
+) -> Candidate | None:
     """The same gradient by PyTorch's own layer on one thread, inputs included."""
-    torch: Any = importlib.import_module("torch")
-    torch.set_num_threads(1)
+    if (torch := peers.torch()) is None:
+        return None
     kinds = {"rnn": torch.nn.RNN, "gru": torch.nn.GRU, "lstm": torch.nn.LSTM}
-    layer = kinds[problem.kind](INPUT_SIZE, problem.size).to(getattr(torch, problem.dtype))
-    linear = torch.nn.Linear(problem.size, CLASSES).to(getattr(torch, problem.dtype))
-    weights = dict(zip(names(problem), parameters(layer), strict=True))
+    layer = kinds[work.kind](INPUT_SIZE, work.size).to(getattr(torch, work.dtype))
+    linear = torch.nn.Linear(work.size, CLASSES).to(getattr(torch, work.dtype))
+    weights = dict(zip(names(work), parameters(layer), strict=True))
     weights |= {"W_hy": linear.weight, "b_y": linear.bias}
     given = {**cell.parameters, **readout.parameters}
     with torch.no_grad():
@@ -166,12 +178,12 @@ def torch_gradients(
         torch.nn.functional.cross_entropy(logits, labels).backward()
         return {name: weight.grad.numpy() for name, weight in weights.items()}
 
-    return run
+    return Candidate(run=run)
 
 
-def names(problem: Problem) -> tuple[str, ...]:
+def names(work: Work) -> tuple[str, ...]:
     """gradlab's names of PyTorch's weights; the vanilla cell has one bias, which is its first."""
-    return ("W_xh", "W_hh", "b_h") if problem.kind == "rnn" else ("W_x", "W_h", "b_x", "b_h")
+    return ("W_xh", "W_hh", "b_h") if work.kind == "rnn" else ("W_x", "W_h", "b_x", "b_h")
 
 
 def parameters(layer: Any) -> list[Any]:
@@ -180,34 +192,12 @@ def parameters(layer: Any) -> list[Any]:
     return both[:3] if layer.mode.startswith("RNN") else both
 
 
-def largest_difference(ours: dict[str, Array], theirs: dict[str, Array]) -> float:
+def largest_difference(results: Mapping[str, Any]) -> float:
     """Of the weights' gradients, in units of each one's largest entry."""
+    if "torch" not in results:
+        return np.nan
+    ours, theirs = results["bptt"], results["torch"]
     return max(
         float(np.abs(ours[name] - theirs[name]).max() / np.abs(theirs[name]).max())
         for name in theirs
     )
-
-
-def table(measured: Sequence[Comparison]) -> str:
-    """Markdown table, a problem a row, with the ratio that is aimed at."""
-    rows = [
-        "| problem | gradlab, ms | gradlab / floor | gradlab / torch | target | reached "
-        "| difference |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    quick = len(measured) < len(problems())
-    rows += [row(p, c) for p, c in zip(problems(quick=quick), measured, strict=True)]
-    return "\n".join(rows)
-
-
-def row(problem: Problem, comparison: Comparison) -> str:
-    """One row; without the peer it says so."""
-    ours = (
-        f"| {comparison.problem} | {1e3 * comparison.seconds['gradlab']:.2f} "
-        f"| {comparison.ratio('gradlab', 'floor'):.2f} "
-    )
-    if "torch" not in comparison.seconds:
-        return f"{ours}| peer not installed | {problem.target:.2f} | – | – |"
-    ratio = comparison.ratio("gradlab", "torch")
-    reached = "yes" if ratio <= problem.target else "no"
-    return f"{ours}| {ratio:.2f} | {problem.target:.2f} | {reached} | {comparison.difference:.1e} |"

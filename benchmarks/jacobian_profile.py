@@ -1,97 +1,106 @@
-"""The norms of one trajectory's Jacobian products at every lag, against a floor and a peer."""
+"""The norms of one trajectory's Jacobian products at every lag."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 import gradlab as gl
-from benchmarks.timing import Comparison, fastest
+from benchmarks.comparing import Costs, Problem, Target, faster, share
+from benchmarks.networks import chain, tanh_network
+from benchmarks.peers import (
+    autograd,
+    jacobian_by_torch,
+    jacrev,
+    log_norms_by_jax,
+    log_norms_by_svd,
+)
+from benchmarks.timing import Candidate, raced
 from gradlab.arrays import Array
 
 STEPS = 200
+GAINS = {"gaussian": (0.9, 1.2), "orthogonal": (1.2,)}
 # Most that the norms may cost in units of the floor, by recurrent weights and size.
-TARGETS = {
-    "gaussian": {32: None, 64: 5.0, 128: 1.4, 256: 0.75, 512: 0.5},
+MOST: dict[str, dict[int, float | None]] = {
+    "gaussian": {64: 5.0, 128: 1.4, 256: 0.75, 512: 0.5, 1024: 0.4},
     "orthogonal": {64: None, 128: 2.5, 256: 1.4, 512: 1.1},
 }
+WITH_PEERS = ("gaussian", 1.2)  # the peers cost the same whatever the weights are
+SVD, JAX = "product and SVD", "JAX scan of product and SVD"
+JACREV, AUTOGRAD = "torch.func.jacrev", "torch.autograd.functional.jacobian"
+SVD_LAGS = {1024: 10}  # lags that stand for all
 QUICK = 128  # largest size of a quick run
-ROUNDS, ROUNDS_OF_LARGE = 7, 2  # the latter for more than 128 units
+TOLERANCE = 1e-10
 
 
-def comparisons(*, quick: bool = False) -> list[Comparison]:
-    """One comparison a kind and size of network."""
-    return [compare(kind, size) for kind, size in problems() if not quick or size <= QUICK]
+def problems() -> list[Problem]:
+    """A problem a kind, gain and size of network."""
+    return [
+        Problem(
+            name=f"profile, {kind} g = {gain:g}, N = {size}, T = {STEPS}",
+            targets=targets(kind, gain, size),
+            measure=partial(measure, kind, gain, size),
+            tolerance=TOLERANCE,
+            quick=size <= QUICK and (kind, gain) == WITH_PEERS,
+        )
+        for kind, sizes in MOST.items()
+        for gain in GAINS[kind]
+        for size in sizes
+    ]
 
 
-def problems() -> list[tuple[str, int]]:
-    """Recurrent weights and sizes, in the table's order."""
-    return [(kind, size) for kind, targets in TARGETS.items() for size in targets]
+def targets(kind: str, gain: float, size: int) -> list[Target]:
+    """Against the floor, and where there are peers against these."""
+    floor = [
+        share("norms", "floor", MOST[kind][size]),
+        share("norms and smallest", "floor"),
+    ]
+    if (kind, gain) != WITH_PEERS:
+        return floor
+    decompositions = 3.0 if size == 64 else 10.0 if size >= 256 else None
+    return [
+        *floor,
+        faster("norms", SVD, decompositions),
+        faster("norms", JAX, decompositions),
+        faster("norms", JACREV, 140.0),
+        faster("norms", AUTOGRAD, 1000.0),
+    ]
 
 
-def compare(kind: str, size: int) -> Comparison:
-    """Time the candidates on one random network, after checking that they agree."""
-    cell, trajectory = network(kind, size)
-    jacobians = np.stack([step.matrix()[0] for step in cell.linearize(trajectory)])
-    candidates: dict[str, Callable[[], object]] = {
-        "floor": lambda: products_alone(jacobians),
-        "peer": lambda: log_norms_by_svd(jacobians),
-        "norms": lambda: gl.jacobian_profile(cell, trajectory, anchors="last", smallest=False),
-        "whole": lambda: gl.jacobian_profile(cell, trajectory, anchors="last"),
+def measure(kind: str, gain: float, size: int) -> Costs:
+    """Race the candidates on one random network."""
+    cell, trajectory = tanh_network(kind, size, gain=gain, steps=STEPS)
+    lags = SVD_LAGS.get(size, STEPS)
+    candidates: dict[str, Candidate | None] = {
+        "floor": chain(cell.W_hh, STEPS, most=STEPS if size <= 512 else 50),
+        "norms": Candidate(run=partial(log_norms, cell, trajectory), patience=20.0),
+        "norms and smallest": Candidate(
+            run=lambda: gl.jacobian_profile(cell, trajectory, anchors="last")
+        ),
+        SVD: Candidate(run=partial(log_norms_by_svd, cell, trajectory, lags), times=STEPS / lags),
     }
-    measured = gl.jacobian_profile(cell, trajectory, anchors="last").to_frame()
-    by_lag = measured.sort_values("lag")["log_norm"].to_numpy()
-    return Comparison(
-        problem=f"Jacobian profile, {kind}, N = {size}, T = {STEPS}",
-        seconds=fastest(candidates, ROUNDS if size <= QUICK else ROUNDS_OF_LARGE),
-        difference=float(np.abs(by_lag - log_norms_by_svd(jacobians)).max()),
-    )
+    if (kind, gain) == WITH_PEERS:
+        compiled = log_norms_by_jax(cell, trajectory, lags)
+        candidates |= {
+            JAX: None if compiled is None else Candidate(run=compiled, times=STEPS / lags),
+            JACREV: jacobian_by_torch(jacrev, cell, trajectory, STEPS // 2),
+            AUTOGRAD: jacobian_by_torch(autograd, cell, trajectory, STEPS // 2),
+        }
+    return raced(candidates, rounds=7 if size <= QUICK else 2, difference=largest_difference)
 
 
-def network(kind: str, size: int) -> tuple[gl.VanillaCell, gl.Trajectory]:
-    """A random tanh cell of gain 1.2, run over random inputs."""
-    rng = np.random.default_rng(size)
-    cell = gl.VanillaCell.initialize(
-        input_size=16, hidden_size=size, recurrent=kind, gain=1.2, rng=rng
-    )
-    return cell, gl.rollout(cell, 0.5 * rng.standard_normal((STEPS, 1, 16)))
+def log_norms(cell: Any, trajectory: gl.Trajectory) -> Array:
+    """The natural logarithm of the spectral norm at lags 1 to T from the last time."""
+    profile = gl.jacobian_profile(cell, trajectory, anchors="last", smallest=False)
+    return np.asarray(profile.log_norm[np.argsort(profile.lag, kind="stable")])
 
 
-def products_alone(jacobians: Array) -> Array:
-    """The chain's matrix products and nothing else."""
-    product, target = np.eye(jacobians.shape[-1]), np.empty(jacobians.shape[1:])
-    for jacobian in jacobians[::-1]:
-        np.matmul(product, jacobian, out=target)
-        product, target = target, product
-    return product
-
-
-def log_norms_by_svd(jacobians: Array) -> Array:
-    """Natural log of the product's spectral norm at lags 1 to T, a full SVD at each."""
-    log_norms = np.empty(len(jacobians))
-    product, log_scale = np.eye(jacobians.shape[-1]), 0.0
-    for index, jacobian in enumerate(jacobians[::-1]):
-        product = product @ jacobian
-        norm = float(np.linalg.norm(product, ord=2))
-        log_scale += np.log(norm)
-        product /= norm
-        log_norms[index] = log_scale
-    return log_norms
-
-
-def table(comparisons: Sequence[Comparison]) -> str:
-    """Markdown table, a comparison a row."""
-    quick = len(comparisons) < len(problems())
-    shown = [(kind, size) for kind, size in problems() if not quick or size <= QUICK]
-    rows = [
-        "| problem | floor, ms | peer / floor | norms / floor | target | whole / floor "
-        "| norms / peer | whole / peer | difference |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    rows += [
-        f"| {c.problem} | {1e3 * c.seconds['floor']:.2f} | {c.ratio('peer', 'floor'):.2f} "
-        f"| {c.ratio('norms', 'floor'):.2f} | {TARGETS[kind][size] or 'none'} "
-        f"| {c.ratio('whole', 'floor'):.2f} | {c.ratio('norms', 'peer'):.2f} "
-        f"| {c.ratio('whole', 'peer'):.2f} | {c.difference:.1e} |"
-        for (kind, size), c in zip(shown, comparisons, strict=True)
-    ]
-    return "\n".join(rows)
+def largest_difference(results: Mapping[str, Any]) -> float:
+    """Between gradlab's logarithms and those of every peer that was run."""
+    norms = results["norms"]
+    whole = [results[name] for name in (SVD, JAX) if name in results]
+    single = [results[name] for name in (JACREV, AUTOGRAD) if name in results]
+    differences = [np.abs(norms[: len(each)] - each).max() for each in whole]
+    differences += [abs(norms[STEPS // 2 - 1] - each) for each in single]
+    return float(max(differences))

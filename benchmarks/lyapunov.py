@@ -1,87 +1,103 @@
-"""Lyapunov spectra, whole and the first eighth, against floors and a peer."""
+"""Lyapunov spectra, whole and the first eighth, against floors and the textbook loop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 import gradlab as gl
-from benchmarks.timing import Comparison, fastest
+from benchmarks import peers
+from benchmarks.comparing import Costs, Problem, Target, faster, share
+from benchmarks.networks import chain, slopes, tanh_network
+from benchmarks.timing import Candidate, raced
 from gradlab.arrays import Array
 
-STEPS = {64: 1000, 128: 500, 256: 200, 512: 100}
+STEPS = {64: 1000, 128: 500, 256: 200, 512: 100, 1024: 40}
 # Most that the whole spectrum may cost in units of its floor, and the first eighth of its own.
-WHOLE = {64: 4.0, 128: 3.0, 256: 2.6, 512: 2.5}
+WHOLE = {64: 4.0, 128: 3.0, 256: 2.6, 512: 2.5, 1024: 2.4}
 EIGHTH, EIGHTH_FROM = 1.4, 256
-ROUNDS = 3
+NUMPY, TORCH = "np.linalg.qr loop", "torch.linalg.qr loop"
+TOLERANCE = 1e-10
 QUICK = 128  # largest size of a quick run
 
 
-def comparisons(*, quick: bool = False) -> list[Comparison]:
-    """One comparison a network size."""
-    return [compare(size) for size in STEPS if not quick or size <= QUICK]
+def problems() -> list[Problem]:
+    """A problem a network size."""
+    return [
+        Problem(
+            name=f"Lyapunov spectrum, gaussian g = 1.5, N = {size}, T = {steps}",
+            targets=targets(size),
+            measure=partial(measure, size, steps),
+            tolerance=TOLERANCE,
+            quick=size <= QUICK,
+        )
+        for size, steps in STEPS.items()
+    ]
 
 
-def compare(size: int) -> Comparison:
-    """Time the candidates on one random network, after checking that they agree."""
-    cell, trajectory = network(size)
-    linearization = cell.linearize(trajectory)
+def targets(size: int) -> list[Target]:
+    """All exponents and the first eighth, each against its floor and the loop."""
+    return [
+        share("all", "floor", WHOLE[size]),
+        faster("all", NUMPY, 2.4 if size <= 128 else 1.8),
+        faster("all", TORCH),
+        share("first eighth", "its floor", EIGHTH if size >= EIGHTH_FROM else None),
+        faster("first eighth", NUMPY, 20.0 if size >= EIGHTH_FROM else None),
+    ]
+
+
+def measure(size: int, steps: int) -> Costs:
+    """Race the candidates on one random network."""
+    cell, trajectory = tanh_network("gaussian", size, gain=1.5, steps=steps)
     frame = np.linalg.qr(np.random.default_rng(3).standard_normal((size, size)))[0]
     eighth = frame[:, : size // 8].copy()
-    candidates: dict[str, Callable[[], object]] = {
-        "floor": lambda: products_alone(cell.W_hh, frame, len(linearization)),
-        "peer": lambda: exponents_by_reflections(cell, trajectory, frame),
-        "whole": lambda: gl.lyapunov_spectrum(cell, trajectory, initial_frame=frame),
-        "floor of an eighth": lambda: products_alone(cell.W_hh, eighth, len(linearization)),
-        "eighth": lambda: gl.lyapunov_spectrum(cell, trajectory, initial_frame=eighth),
+    candidates: dict[str, Candidate | None] = {
+        "floor": chain(cell.W_hh, steps),
+        NUMPY: Candidate(run=partial(exponents_by_numpy, cell, trajectory, frame)),
+        TORCH: exponents_by_torch(cell, trajectory, frame),
+        "all": Candidate(run=partial(exponents, cell, trajectory, frame)),
+        "its floor": chain(cell.W_hh, steps, columns=size // 8),
+        "first eighth": Candidate(run=partial(exponents, cell, trajectory, eighth)),
     }
-    reference = exponents_by_reflections(cell, trajectory, frame)
-    whole = gl.lyapunov_spectrum(cell, trajectory, initial_frame=frame).exponents
-    first = gl.lyapunov_spectrum(cell, trajectory, initial_frame=eighth).exponents
-    errors = [np.abs(whole - reference).max(), np.abs(first - reference[: size // 8]).max()]
-    return Comparison(
-        problem=f"Lyapunov spectrum, N = {size}, T = {STEPS[size]}",
-        seconds=fastest(candidates, ROUNDS),
-        difference=float(max(errors)),
-    )
+    return raced(candidates, rounds=3, difference=largest_difference)
 
 
-def network(size: int) -> tuple[gl.VanillaCell, gl.Trajectory]:
-    """A Gaussian tanh cell of gain 1.5, run over random inputs."""
-    rng = np.random.default_rng(size)
-    cell = gl.VanillaCell.initialize(input_size=16, hidden_size=size, gain=1.5, rng=rng)
-    return cell, gl.rollout(cell, 0.5 * rng.standard_normal((STEPS[size], 1, 16)))
+def exponents(cell: gl.VanillaCell, trajectory: gl.Trajectory, frame: Array) -> Array:
+    """As many exponents as the frame has columns; with errors, history and sum rule."""
+    return np.asarray(gl.lyapunov_spectrum(cell, trajectory, initial_frame=frame).exponents)
 
 
-def products_alone(W: Array, frame: Array, steps: int) -> None:
-    """One matrix product a step and nothing else."""
-    target = np.empty_like(frame)
-    for _ in range(steps):
-        np.matmul(W, frame, out=target)
-
-
-def exponents_by_reflections(cell: gl.VanillaCell, trajectory: gl.Trajectory, Q: Array) -> Array:
+def exponents_by_numpy(cell: gl.VanillaCell, trajectory: gl.Trajectory, Q: Array) -> Array:
     """The textbook loop: NumPy's QR at every step."""
-    slopes = cell.phi.derivative(trajectory.z[:, 0])
-    total = np.zeros(Q.shape[1])
-    for slope in slopes:
+    of_steps, total = slopes(cell, trajectory)[:, 0], np.zeros(Q.shape[1])
+    for slope in of_steps:
         Q, R = np.linalg.qr(slope[:, None] * (cell.W_hh @ Q))
         total += np.log(np.abs(np.diag(R)))
-    return np.asarray(total / len(slopes))
+    return np.asarray(total / len(of_steps))
 
 
-def table(comparisons: Sequence[Comparison]) -> str:
-    """Markdown table, a comparison a row."""
-    rows = [
-        "| problem | floor, ms | peer / floor | whole / floor | target | peer / whole "
-        "| eighth / its floor | target | peer / eighth | difference |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for size, c in zip(STEPS, comparisons, strict=False):
-        wanted = f"{EIGHTH}" if size >= EIGHTH_FROM else "none"
-        rows.append(
-            f"| {c.problem} | {1e3 * c.seconds['floor']:.2f} | {c.ratio('peer', 'floor'):.2f} "
-            f"| {c.ratio('whole', 'floor'):.2f} | {WHOLE[size]} | {c.ratio('peer', 'whole'):.2f} "
-            f"| {c.ratio('eighth', 'floor of an eighth'):.2f} | {wanted} "
-            f"| {c.ratio('peer', 'eighth'):.1f} | {c.difference:.1e} |"
-        )
-    return "\n".join(rows)
+def exponents_by_torch(
+    cell: gl.VanillaCell, trajectory: gl.Trajectory, frame: Array
+) -> Candidate | None:
+    """The same loop with PyTorch's QR."""
+    if (torch := peers.torch()) is None:
+        return None
+    W, Q0 = (torch.from_numpy(np.array(each)) for each in (cell.W_hh, frame))
+    of_steps = torch.from_numpy(slopes(cell, trajectory)[:, 0].copy())
+
+    def run() -> Array:
+        Q, total = Q0, torch.zeros(Q0.shape[1], dtype=Q0.dtype)
+        for slope in of_steps:
+            Q, R = torch.linalg.qr(slope[:, None] * (W @ Q))
+            total += torch.log(torch.abs(torch.diag(R)))
+        return np.asarray(total.numpy() / len(of_steps))
+
+    return Candidate(run=run)
+
+
+def largest_difference(results: Mapping[str, Any]) -> float:
+    """Of any exponent, to the textbook loop."""
+    reference, first = results[NUMPY], results["first eighth"]
+    errors = [np.abs(results["all"] - reference), np.abs(first - reference[: len(first)])]
+    return float(max(each.max() for each in errors))

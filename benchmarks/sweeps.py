@@ -1,56 +1,66 @@
 """A sweep over two processes against the same sweep in one, by the clock on the wall."""
 
+import math
 import multiprocessing
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gradlab as gl
-from benchmarks.timing import Comparison
+from benchmarks.comparing import Costs, Problem, faster, share
 
 PROCESSES = 2
-SEEDS = (10, 40)  # networks at each of the gammas
+SEEDS = (10, 40)  # networks at each of the gammas: what starting processes costs tells between them
 GAMMAS = np.linspace(0.5, 1.5, 20)
 SIZES: dict[str, Any] = {"hidden_size": 64, "length": 100}
+ONE, TWO, SPAWNED = "one process", "two processes", "two spawned processes"
+DISPATCH, ALLOWED = "dispatch, a point", "a millisecond"
 ROUNDS = 2
 
 
-def comparisons(*, quick: bool = False) -> list[Comparison]:
-    """One comparison a number of points: what starting the processes costs tells between them."""
-    return [compare(seeds) for seeds in SEEDS[: 1 if quick else None]]
+def problems() -> list[Problem]:
+    """A problem a number of points; the tables must not differ by a byte."""
+    return [
+        Problem(
+            name=f"sweep of {seeds * len(GAMMAS)} points, N = 64, T = 100",
+            targets=[
+                faster(TWO, ONE, 1.9),
+                faster(SPAWNED, ONE, 1.75),
+                share(DISPATCH, ALLOWED, 1.0),
+            ],
+            measure=partial(measure, seeds),
+            tolerance=0.0,
+            quick=seeds == min(SEEDS),
+        )
+        for seeds in SEEDS
+    ]
 
 
-def compare(seeds: int) -> Comparison:
-    """Time the candidates on one grid, after checking that they agree to the last byte."""
+def measure(seeds: int) -> Costs:
+    """Time the candidates on one grid; the difference counts the tables that are not the first."""
     points = gl.grid(gamma=GAMMAS, seed=range(seeds))
     candidates: dict[str, Callable[[Path], object]] = {
-        "serial": lambda folder: gl.run_sweep(points, folder, **SIZES),
-        "processes": lambda folder: gl.run_sweep(points, folder, jobs=PROCESSES, **SIZES),
-        "spawn": lambda folder: spawned(points, folder),
+        ONE: lambda folder: gl.run_sweep(points, folder, **SIZES),
+        TWO: lambda folder: gl.run_sweep(points, folder, jobs=PROCESSES, **SIZES),
+        SPAWNED: lambda folder: spawned(points, folder),
     }
-    seconds = dict.fromkeys(candidates, float("inf"))
-    parent, tables = float("inf"), set()
+    seconds = dict.fromkeys(candidates, math.inf)
+    parent, tables = math.inf, set()
     for _ in range(ROUNDS):
         for name, candidate in candidates.items():
             wall, processor, table = timed(candidate)
             seconds[name] = min(seconds[name], wall)
             tables.add(table)
-            if name == "processes":
+            if name == TWO:
                 parent = min(parent, processor)
-    return Comparison(
-        problem=f"sweep of {len(points)} points, N = 64, T = 100",
-        seconds={
-            "floor": seconds["serial"] / PROCESSES,
-            **seconds,
-            "dispatch of a point": parent / len(points),
-        },
-        difference=float(len(tables) - 1),
-    )
+    values = {**seconds, DISPATCH: parent / len(points), ALLOWED: 1e-3}
+    return Costs(values=values, difference=float(len(tables) - 1))
 
 
 def spawned(points: Sequence[Mapping[str, Any]], folder: Path) -> None:
@@ -68,19 +78,3 @@ def timed(candidate: Callable[[Path], object]) -> tuple[float, float, bytes]:
         candidate(folder)
         wall, processor = time.perf_counter() - wall, time.process_time() - processor
         return wall, processor, (folder / "sweep.csv").read_bytes()
-
-
-def table(comparisons: Sequence[Comparison]) -> str:
-    """Markdown table, a comparison a row."""
-    rows = [
-        "| problem | serial, s | two processes, times as fast | spawned, times as fast "
-        "| dispatch and saving, ms a point | tables that differ |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    rows += [
-        f"| {c.problem} | {c.seconds['serial']:.2f} | {c.ratio('serial', 'processes'):.2f} "
-        f"| {c.ratio('serial', 'spawn'):.2f} | {1e3 * c.seconds['dispatch of a point']:.2f} "
-        f"| {c.difference:.0f} |"
-        for c in comparisons
-    ]
-    return "\n".join(rows)
