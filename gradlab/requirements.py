@@ -15,7 +15,7 @@ from gradlab.errors import RunFolderError, SettingError, unknown_name
 from gradlab.storage.folder import read_json
 
 SUMMARY = "summary.json"
-CONDITION = re.compile(r"\s*(?P<key>[\w.\[\]]+)\s*(?P<sign>>=|<=|==|!=)\s*(?P<value>\S.*?)\s*")
+CONDITION = re.compile(r"\s*(?P<key>[^\s<>=!]+)\s*(?P<sign>>=|<=|==|!=)\s*(?P<value>\S.*?)\s*")
 HORIZON = "horizon."
 
 
@@ -79,8 +79,9 @@ def check_run(
     Returns
     -------
     outcomes
-        In the order of the recurrences, then of the requirements. An undefined value meets nothing;
-        a horizon that was not reached counts as longer than the longest sequence.
+        In the order of the recurrences, then of the requirements. An undefined value, and one
+        below a part that was not measured, meets nothing but ``null``; a horizon that was not
+        reached counts as longer than the longest sequence.
 
     Raises
     ------
@@ -138,7 +139,9 @@ def parsed_requirement(text: str, recurrence: str | None = None) -> Requirement:
     Parameters
     ----------
     text
-        ``KEY >= NUMBER``, ``KEY <= NUMBER``, ``KEY == WORDS`` or ``KEY != WORDS``.
+        ``KEY >= NUMBER``, ``KEY <= NUMBER``, ``KEY == WORDS`` or ``KEY != WORDS``; words are
+        numbers, ``true``, ``false``, ``null`` for undefined, or names, with commas between. Entries
+        of a list are counted from 0: ``outlook.changes.0.rate``.
     recurrence
         The one that it is about; every one if None.
 
@@ -149,7 +152,10 @@ def parsed_requirement(text: str, recurrence: str | None = None) -> Requirement:
     """
     match = CONDITION.fullmatch(text)
     if match is None:
-        raise SettingError(f"{text!r} is no condition: expected KEY >= NUMBER, <=, ==, !=")
+        raise SettingError(
+            f"{text!r} is no condition: expected KEY >= NUMBER, KEY <= NUMBER, KEY == WORDS or "
+            "KEY != WORDS"
+        )
     key, sign, value = match["key"], match["sign"], match["value"]
     if sign in ("==", "!="):
         chosen = tuple(part.strip() for part in value.split(","))
@@ -171,7 +177,7 @@ def _requirement(file: Path, table: Mapping[str, Any]) -> Requirement:
         if name not in known:
             raise unknown_name(f"key of [[require]] in {file}", name, known)
     lists = {
-        name: (value,) if isinstance(value, str) else tuple(map(str, value))
+        name: tuple(map(_word, value if isinstance(value, list) else [value]))
         for name, value in table.items()
         if name in ("one_of", "none_of")
     }
@@ -209,12 +215,12 @@ def _outcome(entry: Mapping[str, Any], requirement: Requirement) -> Outcome:
 
 
 def _meets(number: float | None, value: Any, requirement: Requirement) -> bool:
-    if (requirement.one_of and str(value) not in requirement.one_of) or (
-        str(value) in requirement.none_of
-    ):
+    if requirement.one_of and not _is_one_of(value, requirement.one_of):
+        return False
+    if _is_one_of(value, requirement.none_of):
         return False
     if requirement.min is None and requirement.max is None:
-        return value is not None
+        return value is not None or bool(requirement.one_of)
     if number is None:
         return False
     low = -math.inf if requirement.min is None else requirement.min
@@ -222,24 +228,60 @@ def _meets(number: float | None, value: Any, requirement: Requirement) -> bool:
     return low <= number <= high
 
 
+def _is_one_of(value: Any, words: Sequence[str]) -> bool:
+    """Whether one of the words spells a value of strict JSON; of numbers the size counts."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value] in words
+    if isinstance(value, int | float):
+        return any(float(value) == _as_number(word) for word in words)
+    return str(value) in words
+
+
+def _word(value: object) -> str:
+    """A value of TOML as a condition spells it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _as_number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
 def _value(entry: Mapping[str, Any], key: str) -> Any:
+    """What the summary holds under a key; None also below a part that was not measured."""
     found: Any = entry
-    for part in key.split("."):
-        if not isinstance(found, Mapping) or part not in found:
-            known = _paths(entry)
-            raise unknown_name("key of the summary", key, known)
-        found = found[part]
+    passed, left = "", key
+    while left:
+        step = _step(found, left)
+        if step is None:
+            raise unknown_name("key of the summary", key, _keys(found, passed))
+        found = found[int(step)] if isinstance(found, list) else found[step]
+        passed, left = f"{passed}{step}.", left[len(step) + 1 :]
+        if found is None:
+            return None
     if isinstance(found, Mapping):
-        raise unknown_name("key of the summary", key, [f"{key}.{part}" for part in found])
+        raise unknown_name("key of the summary", key, _keys(found, passed))
     return found
 
 
-def _paths(entry: Mapping[str, Any], prefix: str = "") -> list[str]:
-    paths = []
-    for key, value in entry.items():
-        inner = isinstance(value, Mapping)
-        paths += _paths(value, f"{prefix}{key}.") if inner else [f"{prefix}{key}"]
-    return paths
+def _step(found: Any, left: str) -> str | None:
+    """The next part of a path: the longest that is there, for names may hold dots themselves."""
+    parts = left.split(".")
+    if isinstance(found, list):
+        return parts[0] if parts[0].isdecimal() and int(parts[0]) < len(found) else None
+    if not isinstance(found, Mapping):
+        return None
+    steps = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((step for step in steps if step in found), None)
+
+
+def _keys(found: Any, passed: str) -> list[str]:
+    """Paths that lead one step further; the path so far where none does."""
+    steps = list(found) if isinstance(found, Mapping) else []
+    steps = [str(place) for place in range(len(found))] if isinstance(found, list) else steps
+    return [f"{passed}{step}" for step in steps] or [passed.rstrip(".")]
 
 
 def _number(value: Any) -> float | None:

@@ -215,6 +215,7 @@ TRAINING_KINDS = (
         module="clipping",
         table="clipping.csv",
         columns=("step", "norm_before"),
+        wide=True,
     ),
 )
 

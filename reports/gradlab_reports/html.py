@@ -16,6 +16,7 @@ from gradlab_reports.views import Page
 
 # The letters and indices of the derivation, nothing longer: names of people's files stay as is.
 _INDEX = re.compile(r"(?:(?<!\w)([σγhcDJW])|(‖))_(max|min|hh|LSTM|GRU|[awtkjF0])(?!\w)")
+_PER_CENT = re.compile(r"(?<=\d) %")  # never at the start of a line
 _POWER = re.compile(r"(?<=[\w)>|])\^(l|\(1/n\)|\d+\.\d+|\d+)(?!\w)")
 
 
@@ -46,7 +47,7 @@ def notation(words: str) -> Markup:
     markup
         Safe: tags are added to escaped text only.
     """
-    escaped = str(escape(words))
+    escaped = _PER_CENT.sub("\u00a0%", str(escape(words)))
     return Markup(_POWER.sub(r"<sup>\1</sup>", _INDEX.sub(r"\1\2<sub>\3</sub>", escaped)))
 
 

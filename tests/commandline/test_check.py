@@ -148,3 +148,71 @@ def test_real_run_is_checked(gradlab: Any, tmp_path: Path) -> None:
     [outcome] = check_run(tmp_path / "run", [Requirement(key="regime.rate", min=0.0)])
     assert not outcome.passed
     assert isinstance(outcome, gl.Outcome)
+
+
+ODD = {
+    "saturation": {"gates": {"leaky_relu(0.2)": {"low_share": 0.25}}},
+    "sequences": {"length_max": 100, "synthetic": True},
+    "outlook": {"changes": [{"rate": -0.5}, {"rate": 0.25}]},
+    "gradient": None,
+    "state_size": 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("saturation.gates.leaky_relu(0.2).low_share <= 0.25", 0),
+        ("saturation.gates.leaky_relu(0.2).low_share<=0.2", 3),
+        ("outlook.changes.1.rate >= 0.25", 0),
+        ("outlook.changes.0.rate >= 0", 3),
+        ("sequences.synthetic == true", 0),
+        ("sequences.synthetic != true", 3),
+        ("sequences.synthetic == True", 3),
+        ("state_size == 8.0, 16", 0),
+        ("state_size != 8.0", 3),
+        ("kreiss == null", 0),
+        ("kreiss != null", 3),
+        ("kreiss != 3", 3),
+        ("horizon.lag_half == null", 0),
+        ("horizon.lag_half != null", 3),
+        ("horizon.lag_1pct != null", 0),
+        ("gradient.lag_90 <= 3", 3),
+        ("gradient.lag_90 == null", 0),
+        ("rate == -inf", 0),
+    ],
+)
+def test_odd_keys_and_values_are_compared_as_they_are_spelled(
+    condition: str, code: int, gradlab: Any, run: Any
+) -> None:
+    ended = gradlab("check", run(ODD), "--require", condition)
+    assert ended.code == code, ended.err
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("regime.nam == x", "expected one of regime.name, regime.rate; did you mean 'regime.name'"),
+        ("outlook.changes.2.rate >= 0", "expected one of outlook.changes.0, outlook.changes.1"),
+        ("regime.name.length >= 1", "did you mean 'regime.name'"),
+        ("state_size > 3", "expected KEY >= NUMBER, KEY <= NUMBER"),
+    ],
+)
+def test_a_wrong_key_names_those_that_are_there(
+    condition: str, message: str, gradlab: Any, run: Any
+) -> None:
+    ended = gradlab("check", run(ODD), "--require", condition)
+    assert ended.code == 1
+    assert message in ended.error
+    assert len(ended.error) < 300
+
+
+def test_a_file_may_hold_truth_values_and_numbers_too(
+    gradlab: Any, run: Any, tmp_path: Path
+) -> None:
+    toml = tmp_path / "thresholds.toml"
+    toml.write_text(
+        '[[require]]\nkey = "sequences.synthetic"\none_of = true\n'
+        '[[require]]\nkey = "state_size"\none_of = [8, 16]\n'
+    )
+    assert gradlab("check", run(ODD), "--thresholds", toml).code == 0
