@@ -43,7 +43,7 @@ def floats(option: str, text: str) -> list[float]:
     return _values(option, text, _finite_float, expected)
 
 
-def integers(option: str, text: str) -> list[int]:
+def integers(option: str, text: str, at_least: int = 1) -> list[int]:
     """Values of an axis of counts, in the same forms.
 
     An even range must fall on whole numbers; a logarithmic one is rounded to distinct ones.
@@ -54,20 +54,24 @@ def integers(option: str, text: str) -> list[int]:
         The option's name, for the message.
     text
         ``64``, ``16,32,64``, ``10:100:10`` or ``16:1024:7:log``.
+    at_least
+        The smallest value that makes sense.
 
     Returns
     -------
     values
-        In the order given, each at least 1.
+        In the order given, each at least ``at_least``.
 
     Raises
     ------
     typer.BadParameter
         If the text has none of these forms.
     """
-    expected = f"a whole number from 1, a comma list of them, or {RANGE_FORM}, such as 16:64:4"
+    expected = (
+        f"a whole number from {at_least}, a comma list of them, or {RANGE_FORM}, such as 16:64:4"
+    )
     values = _values(option, text, _rounded if _is_logarithmic(text) else _whole, expected)
-    if min(values) < 1 or (_is_logarithmic(text) and len(set(values)) < len(values)):
+    if min(values) < at_least or (_is_logarithmic(text) and len(set(values)) < len(values)):
         raise _refusal(option, text, expected)
     return values
 

@@ -49,6 +49,21 @@ class Setting:
             )
         return number
 
+    def switch(self) -> bool:
+        """Whether it is on.
+
+        Raises
+        ------
+        typer.BadParameter
+            If it is neither true nor false.
+        """
+        word = self.text.lower()
+        if word not in ("true", "false"):
+            raise typer.BadParameter(
+                f"{self.text!r} found, expected true or false", param_hint=self.origin
+            )
+        return word == "true"
+
 
 def chosen_settings(
     typed: Mapping[str, Any], config: Path | None, names: Iterable[str]

@@ -26,6 +26,22 @@ class GridOptions:
     recurrence: Annotated[
         str | None, _axis("Recurrences of the model files.", "all of the first file", "NAMES")
     ] = None
+    nonlinearity: Annotated[
+        str | None, _axis("Activations that the model files do not store.", "tanh", "NAMES")
+    ] = None
+    recurrent_activation: Annotated[
+        str | None,
+        _axis(
+            "Activations of the gates that files of Keras weights do not store: sigmoid, "
+            "hard_sigmoid, …",
+            "by the version of Keras",
+            "NAMES",
+        ),
+    ] = None
+    keras_version: Annotated[
+        str | None,
+        _axis("Major version of the Keras that wrote the weights.", "by the file's layout"),
+    ] = None
     cell: Annotated[
         str | None, _axis("Kinds of cells: rnn, leaky, lstm, gru, mgu.", "rnn", "NAMES")
     ] = None
@@ -70,14 +86,33 @@ class GridOptions:
     threshold: Annotated[
         str | None, _axis("Share of its range from which a unit counts as saturated.", "0.97")
     ] = None
+    transient: Annotated[
+        str | None,
+        _axis(
+            "Steps at the start that do not count for the Lyapunov exponent.",
+            "a tenth of the shortest sequence",
+        ),
+    ] = None
     dtype: Annotated[
         str | None, _axis("Types of the run: float64, float32.", "float64", "NAMES")
     ] = None
 
 
-COUNTS = ("chrono", "hidden_size", "input_size", "length", "batch", "max_lag")
+COUNTS = (
+    "keras_version",
+    "chrono",
+    "hidden_size",
+    "input_size",
+    "length",
+    "batch",
+    "max_lag",
+    "transient",
+)
+FROM_ZERO = ("transient",)
 NAMES = (
     "recurrence",
+    "nonlinearity",
+    "recurrent_activation",
     "cell",
     "reset",
     "recurrent",
@@ -105,8 +140,10 @@ def axis_values(name: str, text: str, origin: str) -> Sequence[Any]:
     typer.BadParameter
         If the text is no axis.
     """
+    if name in COUNTS:
+        return axes.integers(origin, text, at_least=0 if name in FROM_ZERO else 1)
     if name not in NAMES:
-        return (axes.integers if name in COUNTS else axes.floats)(origin, text)
+        return axes.floats(origin, text)
     words = axes.names(origin, text)
     if name == "anchors":
         return [int(word) if word.isdecimal() else word for word in words]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from gradlab_cli.configuration import Setting
 from gradlab_cli.grid import GridOptions, axis_values
 
 AXES = tuple(entry.name for entry in fields(GridOptions))
-READ = ("inputs", "nonlinearity", "recurrent_activation", "keras_version", "map")
-SETTINGS = ("models", *AXES, "seeds", "seed", *READ, "jobs", "scheduler")
+FILES = ("inputs", "map")
+SWITCHES = ("batch_first", "inclusive")
+READING = ("nonlinearity", "recurrent_activation", "keras_version")  # a column if there are several
+SETTINGS = ("models", *AXES, "seeds", "seed", *FILES, *SWITCHES, "jobs", "scheduler")
 ALL_CORES = ("0", "auto")
 
 
@@ -43,21 +45,25 @@ def wanted_sweep(settings: Mapping[str, Setting]) -> Wanted:
     """
     seeds = settings["seeds"].whole(1) if "seeds" in settings else 1
     first = settings["seed"].whole(0) if "seed" in settings else 0
-    fixed: dict[str, Any] = {name: _read(name, settings) for name in READ if name in settings}
+    fixed: dict[str, Any] = {name: settings[name].text for name in FILES if name in settings}
+    fixed |= {name: settings[name].switch() for name in SWITCHES if name in settings}
+    given = {
+        name: axis_values(name, settings[name].text, settings[name].origin)
+        for name in AXES
+        if name in settings
+    }
     axes: dict[str, Sequence[Any]] = {}
     spelled: dict[str, Any] = {}
     if "models" in settings:
         axes["model"] = model_files(settings["models"])
         spelled["models"] = list(axes["model"])
-        axes |= _recurrences(axes["model"][0], settings, fixed)
-    for name in AXES:
-        if name in settings:
-            values = axis_values(name, settings[name].text, settings[name].origin)
-            if settings[name].shared and len(values) == 1:
-                fixed[name] = values[0]
-            else:
-                axes[name] = values
-                spelled[name] = _spelled(settings[name].text, values)
+        axes |= _recurrences(axes["model"], given, fixed)
+    for name, values in given.items():
+        if len(values) == 1 and (settings[name].shared or name in READING):
+            fixed[name] = values[0]
+        else:
+            axes[name] = values
+            spelled[name] = _spelled(settings[name].text, values)
     spelled |= {"seeds": seeds, "seed": first}
     points = gl.grid(**axes, seed=range(first, first + seeds))
     return Wanted(points=points, fixed=fixed, spelled=spelled)
@@ -106,19 +112,21 @@ def _natural(path: str) -> list[Any]:
     return [int(part) if part.isdecimal() else part for part in parts]
 
 
-def _read(name: str, settings: Mapping[str, Setting]) -> Any:
-    return settings[name].whole(1) if name == "keras_version" else settings[name].text
-
-
 def _recurrences(
-    file: str, settings: Mapping[str, Setting], fixed: Mapping[str, Any]
+    files: Sequence[str], given: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any]
 ) -> dict[str, Sequence[Any]]:
-    """Axis of the recurrences of the first file, where there are several and none was chosen."""
-    if "recurrence" in settings:
+    """Axis of the recurrences of the first file that can be read, where there are several.
+
+    None where some were chosen, or no file can be read: each point then says why.
+    """
+    if "recurrence" in given:
         return {}
-    told = {name: value for name, value in fixed.items() if name != "inputs"}
-    network = gl.load(file, **told)
-    return {"recurrence": list(network)} if len(network) > 1 else {}
+    told = {name: given[name][0] for name in READING if name in given}
+    for file in files:
+        with suppress(gl.ModelFileError):
+            network = gl.load(file, **told, map=fixed.get("map"))
+            return {"recurrence": list(network)} if len(network) > 1 else {}
+    return {}
 
 
 def _spelled(text: str, values: Sequence[Any]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,34 +25,18 @@ from gradlab.records.meanfield import MeanField, largest_singular_value
 from gradlab.records.sweep import MEASURED
 from gradlab.records.sweep_analysis import SweepAnalysis, SweepCurve
 from gradlab.storage.sweep_tables import sweep_rows, sweep_settings
+from gradlab.sweeps.levels import AVERAGED, Level
 from gradlab.sweeps.points import MEAN_FIELD_ENSEMBLES
 from gradlab.sweeps.settings import COUNTS, DEFAULTS, REALS
 
 SCALES = ("gamma", "radius", "gain")
 RESULTS = frozenset((*MEASURED, "regime", "status", "message"))
 MOST_BANDS = 100  # curves with a band of theory, which takes a third of a second each
-READ = ("gamma_w", "rate", "bound_rate", "mean_field_rate")
-
-
-@dataclass(slots=True)
-class _Level:
-    """Finite numbers of the networks at one scale, 32 bytes each."""
-
-    columns: dict[str, array[float]] = field(
-        default_factory=lambda: {name: array("d") for name in READ}
-    )
-
-    def take(self, numbers: Mapping[str, float]) -> None:
-        for name, column in self.columns.items():
-            column.append(numbers[name])
-
-    def of(self, name: str) -> Float[Array, " networks"]:
-        return np.frombuffer(self.columns[name], dtype=np.float64)
 
 
 @dataclass(slots=True)
 class _Group:
-    levels: dict[float, _Level] = field(default_factory=dict)
+    levels: dict[float, Level] = field(default_factory=dict)
     left_out: int = 0
 
 
@@ -65,7 +48,8 @@ def analyze_sweep(
     Parameters
     ----------
     folder
-        Of a sweep whose tables are written; read row by row.
+        Of a sweep whose tables are written; read row by row, in a memory that grows with the places
+        of the grid and not with the networks at each.
     resamples, confidence, seed
         Of the bootstrap over the networks of each level.
 
@@ -96,7 +80,7 @@ def analyze_sweep(
 
 
 def _gathered(
-    rows: Iterable[Mapping[str, str]],
+    rows: Iterable[Mapping[str, Any]],
 ) -> tuple[str, dict[tuple[tuple[str, Any], ...], _Group]]:
     scale, others = "", []
     groups: dict[tuple[tuple[str, Any], ...], _Group] = {}
@@ -111,17 +95,17 @@ def _gathered(
     return scale, groups
 
 
-def _take(group: _Group, level: float, row: Mapping[str, str]) -> None:
-    numbers = {name: float(row[name]) for name in READ}
+def _take(group: _Group, level: float, row: Mapping[str, Any]) -> None:
+    numbers = {name: float(row[name]) for name in AVERAGED}
     if math.isfinite(numbers["rate"]) and numbers["gamma_w"] > 0.0:
-        group.levels.setdefault(level, _Level()).take(numbers)
+        group.levels.setdefault(level, Level()).take(numbers)
     else:
         group.left_out += 1
 
 
-def _typed(name: str, text: str) -> Any:
+def _typed(name: str, text: Any) -> Any:
     if name in COUNTS:
-        return int(text)
+        return None if str(text) == "nan" else int(text)
     return float(text) if name in REALS else text
 
 
@@ -133,15 +117,10 @@ def _curve(
     confidence: float,
     rng: np.random.Generator,
 ) -> SweepCurve:
-    places = {
-        level: float(np.log(found.of("gamma_w")).mean()) for level, found in group.levels.items()
-    }
-    levels = [group.levels[level] for level in sorted(places, key=places.__getitem__)]
-    x = np.array(sorted(places.values()))
-    rates = [level.of("rate") for level in levels]
-    counts = np.array([len(values) for values in rates])
+    levels = sorted(group.levels.values(), key=lambda level: level.mean("log_gamma_w"))
+    x, rate = (_means(levels, name) for name in ("log_gamma_w", "rate"))
+    counts = np.array([level.count for level in levels])
     weights = counts.astype(np.float64)
-    rate = np.array([values.mean() for values in rates])
     fitted = rising_fit(rate, weights)
     predicted, bound = (_means(levels, name) for name in ("mean_field_rate", "bound_rate"))
     settings = None if shared is None else {**DEFAULTS, **shared, **parameters}
@@ -151,7 +130,7 @@ def _curve(
         gamma_w=np.exp(x),
         points=counts,
         rate=rate,
-        rate_se=np.array([_standard_error(values) for values in rates]),
+        rate_se=np.array([level.standard_error() for level in levels]),
         fitted_rate=fitted,
         bound_rate=bound,
         mean_field_rate=predicted,
@@ -159,7 +138,7 @@ def _curve(
         mean_field_high=high,
         zero_gamma=_exp(zero_crossing(x, fitted)),
         slope=slope(x, rate, weights),
-        **_intervals(x, rates, weights, resamples, confidence, rng),
+        **_intervals(x, levels, weights, resamples, confidence, rng),
         mean_field_gamma=predicted_zero,
         bound_gamma=float(np.exp(np.mean(x - bound))),
         left_out=group.left_out,
@@ -168,7 +147,7 @@ def _curve(
 
 def _intervals(
     x: Float[Array, " levels"],
-    rates: Sequence[Float[Array, " _"]],
+    levels: Sequence[Level],
     weights: Float[Array, " levels"],
     resamples: int,
     confidence: float,
@@ -176,9 +155,9 @@ def _intervals(
 ) -> dict[str, float]:
     """Ends of the intervals; nan where there is nothing to resample."""
     names = ("zero_gamma_low", "zero_gamma_high", "slope_low", "slope_high")
-    if max(map(len, rates)) == 1:
+    if all(level.count == 1 for level in levels):
         return dict.fromkeys(names, np.nan)
-    means = resampled_means(rates, resamples, rng)
+    means = resampled_means([level.drawn_from() for level in levels], resamples, rng)
     zeros = np.array([zero_crossing(x, rising_fit(row, weights)) for row in means])
     slopes = np.array([slope(x, row, weights) for row in means])
     low, high = interval(zeros, confidence)
@@ -225,12 +204,8 @@ def _field(settings: Mapping[str, Any], gamma_w: float, n: int) -> MeanField | N
         return None
 
 
-def _means(levels: Sequence[_Level], name: str) -> Float[Array, " levels"]:
-    return np.array([level.of(name).mean() for level in levels])
-
-
-def _standard_error(values: Float[Array, " networks"]) -> float:
-    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else np.nan
+def _means(levels: Sequence[Level], name: str) -> Float[Array, " levels"]:
+    return np.array([level.mean(name) for level in levels])
 
 
 def _exp(x: float) -> float:

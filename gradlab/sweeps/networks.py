@@ -32,7 +32,7 @@ def run_of(settings: PointSettings) -> tuple[Cell, Trajectory]:
     network = _read(settings) if settings.model else Network.of(_random(settings, weights))
     first = network.recurrences[0].cell
     if settings.inputs:
-        sequences = read_sequences(settings.inputs)
+        sequences = read_sequences(settings.inputs, batch_first=settings.batch_first)
     else:
         sequences = synthetic_sequences(
             settings.synthetic,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 
@@ -10,7 +11,8 @@ from gradlab.records.sweep import MEASURED, PointProfile
 from gradlab.sweeps.settings import COUNTS, REALS
 
 TABLES = ("sweep", "sweep_profiles")
-WHOLE = frozenset((*COUNTS, "seed", "point", "lag"))
+PLACES = frozenset(("seed", "point", "lag"))
+WHOLE = PLACES.union(COUNTS)
 FLOATS = frozenset((*REALS, *MEASURED, *PointProfile.__slots__)) - WHOLE
 BLOCK = 1 << 22  # bytes of CSV that are in memory at once
 
@@ -46,7 +48,7 @@ def save_sweep_parquet(folder: Path | str) -> list[Path]:
     -------
     paths
         With the columns and rows of the CSV files: whole numbers, float64 (nan and infinities as
-        they are), and words.
+        they are), and words. Settings that are whole numbers or not set are float64 and nan.
 
     Raises
     ------
@@ -73,11 +75,18 @@ def save_sweep_parquet(folder: Path | str) -> list[Path]:
 
 
 def _convert(arrow: ModuleType, table: Path) -> Path:
+    try:
+        return _streamed(arrow, table, WHOLE)
+    except arrow.ArrowInvalid:  # a setting that is not set at some points
+        return _streamed(arrow, table, PLACES)
+
+
+def _streamed(arrow: ModuleType, table: Path, whole: Collection[str]) -> Path:
     """Stream a CSV into a Parquet file, which takes its place when it is whole."""
     target, beside = table.with_suffix(".parquet"), table.with_suffix(".parquet.partial")
     with table.open(encoding="utf-8") as stream:
         names = stream.readline().rstrip("\n").split(",")
-    types = {name: _type(arrow, name) for name in names}
+    types = {name: _type(arrow, name, whole) for name in names}
     options = arrow.csv.ConvertOptions(
         column_types=types, null_values=[], strings_can_be_null=False
     )
@@ -93,7 +102,7 @@ def _convert(arrow: ModuleType, table: Path) -> Path:
     return target
 
 
-def _type(arrow: ModuleType, name: str) -> object:
-    if name in WHOLE:
+def _type(arrow: ModuleType, name: str, whole: Collection[str]) -> object:
+    if name in whole:
         return arrow.int64()
-    return arrow.float64() if name in FLOATS else arrow.string()
+    return arrow.float64() if name in FLOATS or name in WHOLE else arrow.string()

@@ -101,16 +101,19 @@ def _measure(settings: PointSettings) -> dict[str, Any]:
     verdict = regime(profile, ladder)
     curve = _curve(profile, ladder)
     horizon = precision_horizon(curve.lag, curve.log_norm_median, *verdict.trend)
+    transient = settings.transient
+    if transient is None:
+        transient = int(run.lengths.min()) // 10
     measured = {
         **_weights(cell),
         "rate": verdict.rate,
         "rate_se": verdict.rate_se,
         "bound_rate": float(curve.log_bound_gamma[0] / curve.lag[0]),
         "mean_field_rate": _mean_field_rate(settings, cell, run),
-        "saturated_share": saturation(cell, run, threshold=settings.threshold).saturated_share,
-        "lyapunov_leading": lyapunov_spectrum(
-            cell, run, k=1, transient=int(run.lengths.min()) // 10
-        ).leading,
+        "saturated_share": saturation(
+            cell, run, threshold=settings.threshold, strict=not settings.inclusive
+        ).saturated_share,
+        "lyapunov_leading": lyapunov_spectrum(cell, run, k=1, transient=transient).leading,
         "horizon_1pct": np.nan if horizon.lag_1pct is None else float(horizon.lag_1pct),
     }
     return {"measured": measured, "regime": verdict.name, "profile": curve}

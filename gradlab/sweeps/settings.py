@@ -49,9 +49,12 @@ class PointSettings:
     length: int = 100
     batch: int = 4
     inputs: str | None = None
+    batch_first: bool = False
     anchors: str | int = "last"
     max_lag: int | None = None
     threshold: float = 0.97
+    inclusive: bool = False
+    transient: int | None = None
     dtype: str = "float64"
     seed: int = 0
 
@@ -59,11 +62,12 @@ class PointSettings:
 NAMES = tuple(field.name for field in fields(PointSettings))
 DEFAULTS = {field.name: field.default for field in fields(PointSettings)}
 REALS = "gamma radius gain density bias bias_std forget_bias leak input_std threshold".split()
-COUNTS = "keras_version chrono hidden_size input_size length batch max_lag".split()
+COUNTS = "keras_version chrono hidden_size input_size length batch max_lag transient".split()
+SWITCHES = ("batch_first", "inclusive")
+FROM_ZERO = ("transient", "seed")
 READING = ("recurrence", "nonlinearity", "recurrent_activation", "keras_version", "map")
 MADE_UP = ("synthetic", "input_std", "length", "batch")
 INPUTS = (*MADE_UP, "inputs")
-ANALYSIS = ("anchors", "max_lag", "threshold", "dtype")
 RANDOM = NAMES[NAMES.index("cell") : NAMES.index("synthetic")]
 
 
@@ -85,7 +89,9 @@ def read_setting(name: str, value: Any) -> Any:
     if name in REALS:
         return _real(name, plain)
     if name in COUNTS or name == "seed":
-        return _whole(name, plain, at_least=0 if name == "seed" else 1)
+        return _whole(name, plain, at_least=0 if name in FROM_ZERO else 1)
+    if name in SWITCHES:
+        return _switch(name, plain)
     if name == "anchors" and isinstance(plain, int) and not isinstance(plain, bool):
         return _whole(name, plain, at_least=1)
     if isinstance(plain, str | os.PathLike):
@@ -97,6 +103,12 @@ def _real(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise SettingError(f"{name} {value!r}: expected a finite number")
     return float(value) + 0.0  # -0.0 is 0.0
+
+
+def _switch(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise SettingError(f"{name} {value!r}: expected True or False")
+    return value
 
 
 def _whole(name: str, value: Any, *, at_least: int) -> int:
@@ -147,6 +159,8 @@ class Given:
             return "belongs to model files, and there is none"
         if "inputs" in self.counts and name in MADE_UP:
             return "shapes made-up inputs, and these come from a file"
+        if "inputs" not in self.counts and name == "batch_first":
+            return "belongs to inputs of a file, and there is none"
         if name == "input_std" and set(self.synthetics) == {"zeros"}:
             return "has no effect on inputs that are zero"
         return "" if "model" in self.counts else self._idle_in_cells(name)

@@ -23,7 +23,7 @@ from gradlab_reports.catalog import (
     FigureKind,
 )
 from gradlab_reports.drawing import Drawing, draw, failed, plot_function
-from gradlab_reports.loading import RunTables, has_spectral_norms, load_frame
+from gradlab_reports.loading import RunTables, load_frame
 from gradlab_reports.run_folder import (
     RunFolder,
     open_comparison,
@@ -31,6 +31,7 @@ from gradlab_reports.run_folder import (
     read_document,
     read_table,
 )
+from gradlab_reports.sweep_loading import has_spectral_norms
 
 if TYPE_CHECKING:
     from gradlab_reports.article import Article

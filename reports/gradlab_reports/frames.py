@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_POINTS = 600
+MOST_MARKERS = 5000
 
 
 def column(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
@@ -50,6 +51,17 @@ def thinned(frame: pd.DataFrame, name: str, limit: int = MAX_POINTS) -> pd.DataF
         part = values[start:stop]
         keep |= {start + int(part.argmin()), start + int(part.argmax())}
     return frame.iloc[sorted(keep)]
+
+
+def some_rows(frame: pd.DataFrame, most: int = MOST_MARKERS) -> pd.DataFrame:
+    """Rows drawn at random, the same every time, where there are too many for a figure."""
+    return frame if len(frame) <= most else frame.sample(most, random_state=0).sort_index()
+
+
+def drawn_share(frame: pd.DataFrame, drawn: int) -> str:
+    """Say how many rows of a table are drawn, for the end of a title; nothing if all are."""
+    count = frame.attrs.get("rows", len(frame))
+    return f" · {drawn} of {count} networks" if drawn < count else ""
 
 
 def first_zero_lag(frame: pd.DataFrame) -> int | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gradlab as gl
 from gradlab_reports.catalog import COMPARISON, FigureKind
 from gradlab_reports.run_folder import one_recurrence, read_document, read_table
+from gradlab_reports.sweep_loading import sweep_frame
+from gradlab_reports.sweep_tables import beside
 from gradlab_reports.tables import number
 
 if TYPE_CHECKING:
@@ -59,12 +60,11 @@ def load_frame(source: Path, kind: FigureKind, recurrence: str | None = None) ->
         If the recurrence must be chosen; ``gl.UnknownNameError`` if it does not exist.
     """
     path = table_path(Path(source), kind)
-    # A sweep's tables are small, and which of its columns were swept is not known beforehand.
-    everything = kind.table.startswith("sweep")
-    table = read_table(path, kind.columns, None if everything else kind.optional)
-    # Of a comparison and of a sweep all recurrences are drawn together.
-    together = everything or kind is COMPARISON
-    if not together or recurrence is not None:
+    if kind.table.startswith("sweep"):
+        return sweep_frame(path, kind)
+    table = read_table(path, kind.columns, kind.optional)
+    # Of a comparison all recurrences are drawn together.
+    if kind is not COMPARISON or recurrence is not None:
         table = one_recurrence(table, recurrence, path)
     added = _ADDED.get(kind.table)
     return table if added is None else added(table, path)
@@ -76,48 +76,13 @@ def table_path(source: Path, kind: FigureKind) -> Path:
         return source
     if not source.exists():
         raise gl.RunFolderError(f"{source} does not exist: expected a run folder or {kind.table}")
-    path = source / kind.table
+    path = beside(source, Path(kind.table).stem)
     if not path.is_file():
         advice = ADVICE.get(kind.table, "expected a folder as written by gradlab analyze -o")
         raise gl.RunFolderError(
             f"{source} holds no {kind.table}, the source of the figure {kind.name!r}: {advice}"
         )
     return path
-
-
-def has_spectral_norms(folder: Path) -> bool:
-    """Whether a point of a sweep has a spectral norm; True where the table cannot tell."""
-    path = folder / "sweep.csv"
-    if not path.is_file():
-        return True
-    import numpy as np
-
-    return bool(np.isfinite(read_table(path, ("gamma_w",))["gamma_w"]).any())
-
-
-def _with_gamma(profiles: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Add each point's spectral norm, from the table of points beside the profiles."""
-    beside = path.parent / "sweep.csv"
-    if not beside.is_file():
-        raise gl.RunFolderError(
-            f"{path.parent} holds no sweep.csv beside {path.name}: {ADVICE['sweep.csv']}"
-        )
-    points = read_table(beside, ("gamma_w",))
-    if "point" not in points.columns:
-        points = points.assign(point=range(len(points)))
-    if "gamma" not in points.columns:
-        points = points.assign(gamma=points["gamma_w"])
-    return profiles.merge(points[["point", "gamma", "gamma_w"]], on="point", how="left")
-
-
-def _with_levels(points: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Hang what theory expects at each level onto the table, where the sweep was analyzed."""
-    beside = path.parent / "sweep_analysis.csv"
-    if beside.is_file():
-        needed = ("log_gamma_w", "mean_field_rate", "mean_field_low", "mean_field_high")
-        with suppress(gl.RunFolderError):  # no level, or not of this version: drawn without
-            points.attrs["levels"] = read_table(beside, needed).to_dict("list")
-    return points
 
 
 def _with_task(log: pd.DataFrame, path: Path) -> pd.DataFrame:
@@ -177,8 +142,6 @@ _ADDED: dict[str, Callable[[pd.DataFrame, Path], pd.DataFrame]] = {
     "lag_profile.csv": _with_predicted_norm,
     "lyapunov.csv": _with_theory,
     "product_spectrum.csv": _with_counts,
-    "sweep.csv": _with_levels,
-    "sweep_profiles.csv": _with_gamma,
     "training.csv": _with_task,
     "clipping.csv": _with_threshold,
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ TEXT_COLUMNS = frozenset(
         "regime",
     }
 )
+BLOCK = 16_384  # rows of a long table at once
 RUN_FILES = ("manifest.json", "summary.json", "lag_profile.csv", "steps.csv", "spectrum.csv")
 
 # What every page says of a recurrence; the rest is shown where it is there.
@@ -195,18 +197,15 @@ def read_table(
         belongs; the message names column and line.
     """
     header = _header(path)
-    missing = [column for column in columns if column not in header]
-    if missing:
-        raise gl.RunFolderError(
-            f"{path} has no column {', '.join(map(repr, missing))}: "
-            f"found {', '.join(header) or 'no header'}"
-        )
+    check_columns(path, header, columns)
     numbers = [name for name in header if name not in TEXT_COLUMNS]
     if optional is not None:
         wanted = {*columns, *optional} | TEXT_COLUMNS
         header = [name for name in header if name in wanted]
         numbers = [name for name in numbers if name in wanted]
-    table = _parsed(path, usecols=header, na_values={name: ["", "nan"] for name in numbers})
+    table: pd.DataFrame = _parsed(
+        path, usecols=header, na_values={name: ["", "nan"] for name in numbers}
+    )
     if table.empty:
         raise gl.RunFolderError(f"{path} has a header but no rows: analyze the network again")
     needed = numbers if optional is not None else columns
@@ -214,24 +213,70 @@ def read_table(
     return table
 
 
+def read_blocks(path: Path, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+    """Read a CSV file some thousand rows at a time, numbered on from block to block.
+
+    Parameters
+    ----------
+    path, columns
+        As in `read_table`; all columns are read.
+
+    Raises
+    ------
+    gl.RunFolderError
+        As `read_table` has it.
+    """
+    header = _header(path)
+    check_columns(path, header, columns)
+    numbers = [name for name in header if name not in TEXT_COLUMNS]
+    absent = {name: ["", "nan"] for name in numbers}
+    empty = True
+    with _reading(path), _parsed(path, chunksize=BLOCK, na_values=absent) as blocks:
+        for block in blocks:
+            if block.empty:
+                continue
+            empty = False
+            _check_numbers(path, block, [name for name in columns if name in numbers])
+            yield block
+    if empty:
+        raise gl.RunFolderError(f"{path} has a header but no rows: analyze the network again")
+
+
+def check_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse a table that lacks a column, with ``gl.RunFolderError``."""
+    missing = [column for column in columns if column not in header]
+    if missing:
+        raise gl.RunFolderError(
+            f"{path} has no column {', '.join(map(repr, missing))}: "
+            f"found {', '.join(header) or 'no header'}"
+        )
+
+
 def _header(path: Path) -> list[str]:
     return [str(name) for name in _parsed(path, nrows=0).columns]
 
 
-def _parsed(path: Path, **how: Any) -> pd.DataFrame:
+def _parsed(path: Path, **how: Any) -> Any:
+    """Table of a CSV file, or with ``chunksize`` its blocks."""
     import pandas as pd
 
     text = dict.fromkeys(TEXT_COLUMNS, "str")
-    try:
+    with _reading(path):
         # Without the default missing values a recurrence called "null" keeps its name.
-        table: pd.DataFrame = pd.read_csv(
-            path, dtype=text, keep_default_na=False, index_col=False, **how
-        )
+        return pd.read_csv(path, dtype=text, keep_default_na=False, index_col=False, **how)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Say of which file it is that something cannot be read."""
+    import pandas as pd
+
+    try:
+        yield
     except OSError as error:
         raise gl.RunFolderError(f"{path} cannot be read: {_reason(error)}") from error
     except (UnicodeDecodeError, pd.errors.EmptyDataError, pd.errors.ParserError) as error:
         raise gl.RunFolderError(f"{path} is not a CSV table: {_reason(error)}") from error
-    return table
 
 
 def _check_numbers(path: Path, table: pd.DataFrame, names: Sequence[str]) -> None:
@@ -242,9 +287,10 @@ def _check_numbers(path: Path, table: pd.DataFrame, names: Sequence[str]) -> Non
             continue
         bad = pd.to_numeric(table[name], errors="coerce").isna() & table[name].notna()
         row = int(bad.to_numpy().argmax())
+        line = int(table.index.to_numpy()[row]) + 2
+        found = table[name].iloc[row]
         raise gl.RunFolderError(
-            f"{path}, line {row + 2}: column {name!r} holds {table[name].iloc[row]!r}, "
-            "expected a number"
+            f"{path}, line {line}: column {name!r} holds {found!r}, expected a number"
         )
 
 

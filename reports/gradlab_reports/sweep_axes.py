@@ -12,8 +12,9 @@ RESULTS = frozenset(
     "point,gamma_w,spectral_radius,rate,rate_se,bound_rate,mean_field_rate,saturated_share,"
     "lyapunov_leading,horizon_1pct,regime,status,message,recurrence".split(",")
 )
+SCALES = ("gamma", "radius", "gain")
 # Axes that move along a drawing's own axis, or are mere repeats.
-ALONG = frozenset({"gamma", "radius", "gain", "seed"})
+ALONG = frozenset((*SCALES, "seed"))
 
 
 def swept(frame: pd.DataFrame) -> list[str]:
@@ -43,3 +44,14 @@ def combined(frame: pd.DataFrame, names: list[str]) -> list[str]:
     """Values of some columns of every row, as the words of a legend."""
     columns = [frame[name].astype(str) for name in names]
     return [", ".join(values) for values in zip(*columns, strict=True)] or [""] * len(frame)
+
+
+def scale_axis(frame: pd.DataFrame) -> str:
+    """Setting along which the spectral norm was swept, or the spectral norm itself."""
+    return next((name for name in SCALES if name in frame.columns), "gamma_w")
+
+
+def row_axis(frame: pd.DataFrame) -> str:
+    """Setting that the rows of a map stand for: the length, else the first that was swept."""
+    names = swept(frame)
+    return "length" if "length" in names else next(iter(names), "")

@@ -16,12 +16,19 @@ import numpy as np
 import pytest
 
 import gradlab as gl
+import gradlab_reports
 
 Run = Callable[..., Any]
 Model = Callable[[str], Path]
 
 TINY = ("--hidden-size", 4, "--length", 8, "--batch", 2, "--jobs", 1)
 TABLES = ("sweep.csv", "sweep_profiles.csv")
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are made elsewhere."""
+    monkeypatch.setattr(gradlab_reports, "write_sweep_figures", lambda folder: [], raising=False)
 
 
 def columns(folder: Path) -> dict[str, list[str]]:
@@ -172,6 +179,42 @@ def test_checkpoints_are_rows_in_the_order_of_their_numbers(
     assert found["horizon_1pct"][:2] == ["7.0", "nan"]
 
 
+def test_what_files_do_not_say_is_a_column_where_several_answers_are_tried(
+    gradlab: Run, tmp_path: Path, checkpoints: Path
+) -> None:
+    words = ("--models", checkpoints / "*.npz", "--length", 12, "--jobs", 1)
+    several = ("--nonlinearity", "identity,tanh", "-o", tmp_path / "several")
+    assert gradlab("sweep", *words, *several).code == 0
+    one = ("--nonlinearity", "identity", "-o", tmp_path / "one")
+    assert gradlab("sweep", *words, *one).code == 0
+    found = columns(tmp_path / "several")
+    assert found["nonlinearity"] == ["identity", "tanh"] * 3
+    assert found["rate"][::2] == columns(tmp_path / "one")["rate"]
+    assert "nonlinearity" not in columns(tmp_path / "one")
+    again = ("--config", tmp_path / "several" / "sweep.toml", "--jobs", 1)
+    assert gradlab("sweep", *again, "-o", tmp_path / "again").code == 0
+    assert columns(tmp_path / "again") == found
+
+
+def test_switches_come_from_options_and_files(
+    gradlab: Run, tmp_path: Path, config: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "x.npy", np.ones((2, 9, 3)))
+    words = ("--hidden-size", 4, "--input-size", 3, "--inputs", tmp_path / "x.npy", "--jobs", 1)
+    first = ("--batch-first", "--inclusive", "-o", tmp_path / "typed")
+    assert gradlab("sweep", *words, *first).code == 0
+    written = (tmp_path / "typed" / "sweep.toml").read_text(encoding="utf-8")
+    settings = tomllib.loads(written)["settings"]
+    assert (settings["batch_first"], settings["inclusive"]) == (True, True)
+    file = ("--config", tmp_path / "typed" / "sweep.toml", "-o", tmp_path / "filed")
+    assert gradlab("sweep", *file, "--jobs", 1).code == 0
+    assert columns(tmp_path / "filed") == columns(tmp_path / "typed")
+    monkeypatch.setenv("GRADLAB_BATCH_FIRST", "perhaps")
+    outcome = gradlab("sweep", *words, "-o", tmp_path / "never")
+    assert outcome.code == 2
+    assert "'perhaps' found, expected true or false" in outcome.error
+
+
 def assumptions(folder: Path) -> list[str]:
     """What the manifest says of how the models were read."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
@@ -224,15 +267,20 @@ def test_recurrences_of_a_file_are_an_axis(gradlab: Run, tmp_path: Path, model: 
     assert columns(tmp_path / "one")["rate"] == columns(tmp_path / "both")["rate"][1:]
 
 
-def test_damaged_checkpoint_is_a_row(gradlab: Run, tmp_path: Path, checkpoints: Path) -> None:
-    (checkpoints / "epoch-11.npz").write_bytes(b"PK\x03\x04 nothing")
+@pytest.mark.parametrize("epoch", [0, 11])
+def test_damaged_checkpoint_is_a_row(
+    gradlab: Run, tmp_path: Path, checkpoints: Path, epoch: int
+) -> None:
+    (checkpoints / f"epoch-{epoch}.npz").write_bytes(b"PK\x03\x04 nothing")
     words = ("--models", checkpoints / "*.npz", "--length", 12, "--jobs", 1)
     outcome = gradlab("sweep", *words, "-o", tmp_path / "out")
     assert outcome.code == 1
     *notes, error = outcome.err.splitlines()
     assert "1 of 4 points failed" in error
     assert notes == [f"note: {sentence}" for sentence in assumptions(tmp_path / "out")]
-    assert columns(tmp_path / "out")["status"] == ["ok", "ok", "ok", "refused"]
+    found = dict(zip([0, 1, 2, 10, 11], ["ok"] * 5, strict=True)) | {epoch: "refused"}
+    del found[11 - epoch]
+    assert columns(tmp_path / "out")["status"] == list(found.values())
 
 
 @pytest.mark.parametrize("words", [["--models", "none-*.pt"], ["--models", "none.pt"]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,79 @@ from gradlab.analysis.zero_crossing import (
     slope,
     zero_crossing,
 )
+from gradlab.sweeps.levels import MOST_KEPT, Level
 
 HEADER = (
     "gamma,hidden_size,seed,gamma_w,spectral_radius,rate,rate_se,bound_rate,mean_field_rate,"
     "saturated_share,lyapunov_leading,horizon_1pct,regime,status,message"
 ).split(",")
 Rate = Callable[[float, int, int], float]
+
+
+def level_of(rates: Sequence[float]) -> Level:
+    level = Level()
+    for rate in rates:
+        level.take({"gamma_w": 2.0, "rate": rate, "bound_rate": 0.7, "mean_field_rate": math.nan})
+    return level
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=40))
+def test_few_networks_of_a_level_are_kept_as_they_are(rates: list[float]) -> None:
+    level = level_of(rates)
+    assert level.drawn_from().tolist() == rates
+    assert level.mean("rate") == pytest.approx(np.mean(rates), rel=1e-12, abs=1e-9)
+    assert level.mean("log_gamma_w") == pytest.approx(math.log(2.0), rel=1e-14)
+    assert math.isnan(level.mean("mean_field_rate"))
+    if len(rates) > 1:
+        expected = np.std(rates, ddof=1) / math.sqrt(len(rates))
+        assert level.standard_error() == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("count", [MOST_KEPT + 1, 9_999, 30_000])
+def test_many_networks_of_a_level_are_kept_by_blocks_of_the_same_error(count: int) -> None:
+    rng = np.random.default_rng(count)
+    rates = 3.0 + rng.normal(size=count)
+    level = level_of(rates.tolist())
+    drawn = level.drawn_from()
+    assert MOST_KEPT / 2 <= len(drawn) <= MOST_KEPT
+    assert drawn.mean() == pytest.approx(rates.mean(), rel=1e-12)
+    error = rates.std(ddof=1) / math.sqrt(count)
+    assert level.standard_error() == pytest.approx(error, rel=1e-9)
+    means = resampled_means([drawn], 4000, rng)
+    assert means.std() == pytest.approx(
+        error, rel=0.08
+    )  # of 1024 blocks the spread is known to 2 %
+
+
+def test_analysis_takes_no_more_memory_for_more_networks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradlab.sweeps.levels.MOST_KEPT", 64)
+    monkeypatch.setattr("gradlab.sweeps.analyses.MOST_BANDS", 0)  # theory takes its own memory
+    peaks = []
+    for seeds in (10, 300, 1200):  # the first loads what is loaded once
+        folder = write_sweep(tmp_path / str(seeds), [1.0], seeds, lambda g, n, s: -0.1 * (s % 7))
+        tracemalloc.start()
+        gl.analyze_sweep(folder, resamples=10)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.2 * peaks[1]
+
+
+def test_analysis_of_a_parquet_table_is_that_of_the_csv(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    points = gl.grid(gamma=[0.5, 1.5], activation=["tanh", "relu"], seed=range(3))
+    gl.run_sweep(points, tmp_path, force=True, hidden_size=4, length=12, batch=1)
+    gl.save_sweep_parquet(tmp_path)
+    expected = gl.analyze_sweep(tmp_path)
+    (tmp_path / "sweep.csv").unlink()
+    found = gl.analyze_sweep(tmp_path)
+    assert found.to_summary() == expected.to_summary()
+    assert found.to_frame().equals(expected.to_frame())
+    (tmp_path / "sweep.parquet").write_bytes(b"PAR1")
+    with pytest.raises(gl.RunFolderError, match=r"sweep\.parquet is no Parquet file"):
+        gl.analyze_sweep(tmp_path)
 
 
 def write_sweep(folder: Path, gammas: Sequence[float], seeds: int, rate: Rate) -> Path:

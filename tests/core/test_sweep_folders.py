@@ -208,7 +208,7 @@ def test_settings_file_says_everything_that_shapes_the_sweep(unfinished: Path) -
     assert document.pop("settings") == {
         **{"cell": "rnn", "bias": 0.0, "bias_std": 0.0, "recurrent": "gaussian"},
         **{"activation": "tanh", "synthetic": "gaussian", "input_std": 0.5, "anchors": "last"},
-        **{"threshold": 0.97, "dtype": "float64", **SMALL},
+        **{"threshold": 0.97, "inclusive": False, "dtype": "float64", **SMALL},
     }
     assert document == {"gamma": [0.5, 1.0, 1.5], "seeds": 4, "seed": 0}
 

@@ -59,6 +59,17 @@ def test_types_are_those_of_the_columns(folder: Path) -> None:
     }
 
 
+def test_settings_that_are_not_always_set_are_nan(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    points = gl.grid(gain=[0.5, 1.0], max_lag=[None, 5], inclusive=[False, True])
+    gl.run_sweep(points, tmp_path / "out", hidden_size=4, input_size=2, length=8, batch=2)
+    gl.save_sweep_parquet(tmp_path / "out")
+    lags = parquet.read_table(tmp_path / "out" / "sweep.parquet")["max_lag"].to_pylist()
+    assert [5.0 if lag == 5.0 else math.isnan(lag) for lag in lags] == [True, True, 5.0, 5.0] * 2
+    curves = gl.analyze_sweep(tmp_path / "out").curves
+    assert [dict(curve.parameters)["max_lag"] for curve in curves] == [None, None, 5, 5]
+
+
 def test_many_points_take_no_more_memory_than_a_block(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     header = ["gamma", "seed", *MEASURED, "regime", "status", "message"]

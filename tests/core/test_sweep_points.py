@@ -50,6 +50,8 @@ def test_grid_of_a_trillion_points_is_made_at_once() -> None:
         ({"hidden_size": [True]}, "expected a whole number from 1"),
         ({"seed": range(-1, 3)}, "expected a whole number from 0"),
         ({"activation": [1]}, "expected a word"),
+        ({"inclusive": [1]}, "expected True or False"),
+        ({"transient": [-1]}, "expected a whole number from 0"),
     ],
 )
 def test_values_of_the_wrong_type_are_refused(axes: dict[str, Any], message: str) -> None:
@@ -73,7 +75,11 @@ def drawn(**settings: Any) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(
-    "analysis", [{"anchors": "all"}, {"max_lag": 3}, {"threshold": 0.5}, {"dtype": "float32"}]
+    "analysis",
+    [
+        *({"anchors": "all"}, {"max_lag": 3}, {"threshold": 0.5}, {"dtype": "float32"}),
+        *({"transient": 0}, {"inclusive": True}),
+    ],
 )
 def test_analysis_moves_no_draw(analysis: dict[str, Any]) -> None:
     assert drawn(**analysis) == drawn()
@@ -124,6 +130,31 @@ def test_points_may_run_over_sequences_of_a_file(tmp_path: Path) -> None:
     assert result.profiles_frame()["lag"].max() == 6
     with pytest.raises(gl.SettingError, match="length shapes made-up inputs"):
         gl.sweep(points, inputs=str(tmp_path / "x.npy"), length=9)
+
+
+def test_a_transient_is_left_out_of_the_exponent_and_a_threshold_may_count_itself() -> None:
+    """Without inputs and recurrence a hard tanh stays at its bias exactly."""
+    still: dict[str, Any] = {"synthetic": "zeros", "activation": "hard_tanh", "gamma": 1e-300}
+    points = gl.grid(bias=[0.75], threshold=[0.75], inclusive=[False, True])
+    table = gl.sweep(points, **still, **TINY).to_frame()
+    assert table["saturated_share"].tolist() == [0.0, 1.0]
+    points = gl.grid(transient=[0, 4, 7])
+    runs = gl.sweep(points, hidden_size=6, gain=3.0, length=9, batch=1).to_frame()
+    assert runs["lyapunov_leading"].nunique() == 3
+    assert runs["rate"].nunique() == 1
+
+
+def test_inputs_of_a_file_may_have_their_sequences_first(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(6, 3, 2))
+    np.save(tmp_path / "time.npy", x)
+    np.save(tmp_path / "batch.npy", x.swapaxes(0, 1))
+    points = gl.grid(gamma=[0.5, 1.5])
+    shape: dict[str, Any] = {"hidden_size": 3, "input_size": 2}
+    time = gl.sweep(points, inputs=str(tmp_path / "time.npy"), **shape)
+    batch = gl.sweep(points, inputs=str(tmp_path / "batch.npy"), batch_first=True, **shape)
+    assert time.to_frame().equals(batch.to_frame())
+    with pytest.raises(gl.SettingError, match="batch_first belongs to inputs of a file"):
+        gl.sweep(points, batch_first=True, **shape)
 
 
 def test_estimate_counts_sizes_and_scales_with_points_and_jobs() -> None:

@@ -20,6 +20,7 @@ from gradlab_cli.options.sweeping import (
     ConfigOption,
     DryRunOption,
     FirstSeedOption,
+    InclusiveOption,
     JobsOption,
     ModelOptions,
     ResumeOption,
@@ -41,6 +42,7 @@ def sweep(
     config: ConfigOption = None,
     seeds: SeedsOption = None,
     seed: FirstSeedOption = None,
+    inclusive: InclusiveOption = None,
     jobs: JobsOption = None,
     scheduler: SchedulerOption = None,
     dry_run: DryRunOption = False,
@@ -53,8 +55,8 @@ def sweep(
     """Measure networks over a grid: each option takes one value, a list, or a range."""
     console = Console(as_json=messages.json, quiet=messages.quiet)
     typed = {**asdict(grid), **asdict(models), "seeds": seeds, "seed": seed}
-    work = {"jobs": jobs, "scheduler": scheduler}
-    settings = chosen_settings({**typed, **work}, config, SETTINGS)
+    rest = {"inclusive": inclusive, "jobs": jobs, "scheduler": scheduler}
+    settings = chosen_settings({**typed, **rest}, config, SETTINGS)
     wanted = wanted_sweep(settings)
     if dry_run:
         _tell_estimate(wanted, chosen_jobs(settings), console)

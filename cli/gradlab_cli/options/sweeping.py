@@ -46,12 +46,12 @@ class ModelOptions:
             rich_help_panel=SOURCES,
         ),
     ] = None
-    nonlinearity: Annotated[
-        str | None,
+    batch_first: Annotated[
+        bool | None,
         typer.Option(
-            metavar="ACTIVATION",
-            help="Activation that the model files do not store.",
-            show_default="tanh",
+            "--batch-first",
+            help="The input file is (batch, time, features).",
+            show_default=False,
             rich_help_panel=SOURCES,
         ),
     ] = None
@@ -65,6 +65,16 @@ class ModelOptions:
         ),
     ] = None
 
+
+InclusiveOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--inclusive",
+        help="An activation exactly at the threshold counts too.",
+        show_default=False,
+        rich_help_panel="Measurement",
+    ),
+]
 
 JobsOption = Annotated[
     str | None,

@@ -9,6 +9,7 @@ import numpy as np
 
 import gradlab as gl
 from gradlab_reports.canvas import axes_or_new, beside
+from gradlab_reports.frames import drawn_share, some_rows
 from gradlab_reports.spelling import plain, shortened
 from gradlab_reports.style import MEASURED, SERIES, SERIES_MARKERS, styled
 
@@ -92,6 +93,7 @@ def plot_sweep_columns(
     if facet is None:
         absent = len(frame) - len(rows)
         words = f" · {absent} of {len(frame)} points have none" if absent else ""
+        words += drawn_share(frame, len(frame))
         panels[0].set_title(f"{y} against {x}{words}", parse_math=False)
     return panels[0]
 
@@ -152,7 +154,7 @@ def _draw(
     places = [name for name in (x, hue) if name is not None]
     several = {"estimator": "median", "errorbar": ("pi", 90)}
     if len(part.groupby(places)) * 2 > len(part):
-        sns.scatterplot(part, x=x, y=y, ax=panel, s=24, linewidth=0.4, alpha=0.8, **look)
+        sns.scatterplot(some_rows(part), x=x, y=y, ax=panel, s=24, linewidth=0.4, alpha=0.8, **look)
     elif is_numeric_dtype(part[x]):
         look |= several | {"err_kws": {"linewidth": 0}, "markersize": 5}
         sns.lineplot(part, x=x, y=y, ax=panel, dashes=False, **look)

@@ -11,7 +11,7 @@ from gradlab_reports.canvas import axes_or_new, figure_of
 from gradlab_reports.frames import column
 from gradlab_reports.spelling import plain
 from gradlab_reports.style import INK, MISSING, SHRINK_GROW, styled
-from gradlab_reports.sweep_axes import ALONG, swept
+from gradlab_reports.sweep_axes import row_axis, scale_axis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ def plot_sweep_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         not swept, another setting; color is the rate in nats per step, white at zero; a sign in
         each cell is the regime that most of its networks have.
     """
-    across, up = _scale(frame), row_axis(frame)
+    across, up = scale_axis(frame), row_axis(frame)
     ax = axes_or_new(ax, SIZE if up else FLAT)
     rows = frame[np.isfinite(column(frame, "rate"))].reset_index(drop=True)
     rows = rows.assign(up=rows[up] if up else "")
@@ -82,12 +82,6 @@ NAMES = {
 }
 
 
-def row_axis(frame: pd.DataFrame) -> str:
-    """Setting that the rows of the map stand for: the length, else the first that was swept."""
-    names = swept(frame)
-    return "length" if "length" in names else next(iter(names), "")
-
-
 def caption() -> str:
     """Say how to read the figure."""
     return (
@@ -103,15 +97,9 @@ def finding(frame: pd.DataFrame) -> str:
     rows = frame[np.isfinite(column(frame, "rate"))]
     if rows.empty:
         return "No point of the sweep has a finite rate."
-    rates = rows.groupby(_scale(rows), sort=True)["rate"].mean()
+    rates = rows.groupby(scale_axis(rows), sort=True)["rate"].mean()
     ends = f"{plain(float(rates.iloc[0]))} to {plain(float(rates.iloc[-1]))}"
     return f"Along the horizontal axis the mean rate goes from {ends} nats per step."
-
-
-def _scale(frame: pd.DataFrame) -> str:
-    return next(
-        (n for n in ("gamma", "radius", "gain") if n in ALONG & {*frame.columns}), "gamma_w"
-    )
 
 
 def _sign(ax: Axes, rows: pd.DataFrame, rates: pd.DataFrame, across: str, half: float) -> None:

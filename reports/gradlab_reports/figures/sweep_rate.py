@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradlab_reports.canvas import axes_or_new
-from gradlab_reports.frames import column
+from gradlab_reports.frames import column, drawn_share, some_rows
 from gradlab_reports.labels import EndLabel, write_end_labels
 from gradlab_reports.scatter import scatter
 from gradlab_reports.spelling import plain, shortened
@@ -53,9 +53,10 @@ def plot_sweep_rate(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     points = points.assign(series=combined(points, axes))
     names = list(dict.fromkeys(points["series"]))
     palette = dict(zip(names, SERIES, strict=False)) if len(names) > 1 else {}
-    own = {name: points["series"].to_numpy() == name for name in names}
+    markers = some_rows(points)
+    own = {name: markers["series"].to_numpy() == name for name in names}
     look: dict[str, Any] = {"s": 24, "linewidth": 0.4, "alpha": 0.8, "zorder": 4}
-    scatter(ax, points, "log_gamma_w", "rate", own, **look)
+    scatter(ax, markers, "log_gamma_w", "rate", own, **look)
     ax.axhline(0.0, color="#5f6368", linewidth=0.9, zorder=1)
     theory = _draw_levels(ax, frame, axes, palette) or _draw_mean_field(ax, points)
     labels = [label for label in (_draw_bound(ax, points), theory) if label]
@@ -66,7 +67,8 @@ def plot_sweep_rate(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     _say_regimes(ax)
     ax.set_xlabel(r"$\ln\,\gamma_w$   (logarithm of the largest singular value of $W_{hh}$)")
     ax.set_ylabel("rate of the gradient norm (nats per step)")
-    ax.set_title("Measured rate against the spectral norm")
+    share = drawn_share(frame, len(markers)) if len(markers) < len(points) else ""
+    ax.set_title(f"Measured rate against the spectral norm{share}")
     if len(names) > 1:
         # Beside the axes: inside them no corner is free of markers, lines and words.
         look = {"loc": "lower left", "bbox_to_anchor": (1.02, 0.0), "alignment": "left"}
@@ -94,8 +96,10 @@ def finding(frame: pd.DataFrame) -> str:
     if points.empty:
         return "No point of the sweep has a finite rate."
     loose = points[(points["log_gamma_w"] > 0.0) & (points["rate"] < 0.0)]
+    count = frame.attrs.get("rows", len(frame))
+    chosen = f" drawn at random from {count}" if count > len(frame) else ""
     return (
-        f"{len(points)} networks with rates from {plain(float(points['rate'].min()))} to "
+        f"{len(points)} networks{chosen} with rates from {plain(float(points['rate'].min()))} to "
         f"{plain(float(points['rate'].max()))} per step; {len(loose)} shrink the gradient although "
         "their spectral norm exceeds 1."
     )
