@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from gradlab.arrays import Array
-from gradlab.lanczos import CERTIFIED, leading_values
+from gradlab.lanczos import CERTIFIED, FIRST_CHECK, leading_values
 
 # Proofs by which a norm is accepted, cheapest first.
 PATHS = ("power", "lanczos", "cholesky", "exact")
@@ -22,12 +22,14 @@ POWER_STEPS = 6
 # a singular vector.
 SETTLED, STATIONARY = 1e-2, 1e-11
 # Squared remainder of the Frobenius norm beyond which a vector is not worth a second power step.
-FAR = 1.5
-# Below this size a full decomposition is as fast as Lanczos steps.
-SMALLEST_FOR_LANCZOS = 24
+FAR, MOST = 1.5, 1e9
+# Below this size of a Gram matrix its largest eigenvalue is found as fast as by Lanczos steps.
+SMALLEST_FOR_LANCZOS = 48
+# Below this one all eigenvalues of all matrices are, in one call.
+SMALLEST_ALONE = 16
 MIXED_IN = 0.05
 # Matrices that take their Lanczos steps together: as many steps as the slowest of them needs.
-TOGETHER = 8
+TOGETHER, GRAM_BYTES = 16, 1 << 20
 
 
 def log(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -78,6 +80,8 @@ def over_power(x: Float[Array, "*shape"], exponent: Int[Array, "*any"]) -> Float
 
 def norms_of(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:
     """Spectral norms of unrelated matrices of any scale; 0 for zero matrices."""
+    if stack.shape[2] > stack.shape[1]:
+        stack = stack.transpose(0, 2, 1)
     scaled, exponent = rescale(stack)
     width = stack.shape[-1]
     start = np.full((len(stack), width), 1.0 / np.sqrt(width))
@@ -102,6 +106,7 @@ class CertifiedNorms:
     norms: Float[Array, " count"]
     right: Float[Array, "count m"]  # unit vectors to start the next matrices of a chain from
     path: Int[Array, " count"]  # index into PATHS
+    steps: int  # Lanczos steps of the last matrices, or those that were expected
 
     @property
     def counts(self) -> dict[str, int]:
@@ -113,17 +118,21 @@ def certified_norms(
     stack: Float[Array, "count n m"],
     start: Float[Array, "count m"],
     frobenius: Float[Array, " count"] | None = None,
+    *,
+    expected: int = FIRST_CHECK,
 ) -> CertifiedNorms:
     r"""Largest singular values of many matrices, each with a bound from below and from above.
 
     Parameters
     ----------
     stack
-        Entries of order one (see `rescale`).
+        Entries of order one (see `rescale`); cheapest with fewer columns than rows.
     start
         Guesses of the right singular vectors, of unit length.
     frobenius
         Squared Frobenius norms, if they are known.
+    expected
+        Lanczos steps that matrices like these took.
 
     Returns
     -------
@@ -146,50 +155,90 @@ def certified_norms(
     ``lanczos``
         See `gradlab.lanczos.leading_values`.
     ``cholesky``
-        The value of either, if :math:`(s (1 + 10^{-10}))^2 I - P P^T` has a Cholesky factor.
+        The value of either, if :math:`(s (1 + 10^{-10}))^2 I - P^T P` has a Cholesky factor.
     ``exact``
-        All eigenvalues of P P^T.
+        The largest eigenvalue of P^T P, by a dense solve: also of all small matrices.
 
     Derivation: docs/theory.md, "Certified norms".
     """
     if frobenius is None:
         frobenius = np.vecdot(flat := stack.reshape(len(stack), -1), flat)
-    norms, right, path = np.empty(len(stack)), start.copy(), np.full(len(stack), POWER)
-    pending, settled = _by_power_steps(stack, norms, right, frobenius)
-    if len(pending) == 0:
-        return CertifiedNorms(norms=norms, right=right, path=path)
-    path[pending] = EXACT
-    if min(stack.shape[1:]) >= SMALLEST_FOR_LANCZOS:
-        for index in pending[settled]:
-            if dominates(stack[index], norms[index]):
-                path[index] = CHOLESKY
-        _by_lanczos(stack, pending[path[pending] == EXACT], norms, right, path, frobenius)
-    if len(rest := pending[path[pending] == EXACT]):
-        norms[rest] = norms_by_eigenvalues(stack[rest])
-    return CertifiedNorms(norms=norms, right=right, path=path)
+    search = _Search(stack, start, frobenius, expected)
+    pending, settled = search.by_power_steps()
+    size = max(1, min(TOGETHER, GRAM_BYTES // (8 * stack.shape[2] ** 2)))
+    for first in range(0, len(pending), size):
+        search.by_gram_matrices(pending[first : first + size], settled[first : first + size])
+    return CertifiedNorms(
+        norms=search.norms, right=search.right, path=search.path, steps=search.steps
+    )
 
 
-def _by_power_steps(
-    stack: Float[Array, "count n m"],
-    norms: Float[Array, " count"],
-    right: Float[Array, "count m"],
-    frobenius: Float[Array, " count"],
-) -> tuple[Int[Array, " rest"], Bool[Array, " rest"]]:
-    """Write norms and vectors; indices of what stays unproven, and whether the vector settled."""
-    norms[:], right[:], error, excess = _power_step(stack, right, frobenius)
-    open_ended = ~(error <= POWER_TOLERANCE)
-    going_on = error > POWER_TOLERANCE  # nan: further steps would prove nothing
-    for _ in range(POWER_STEPS - 1):
-        some = _covering(np.flatnonzero(going_on))
-        if len(some) == 0:
-            break
-        norms[some], right[some], error, excess[some] = _power_step(
-            _taken(stack, some), right[some], frobenius[some]
+class _Search:
+    """Norms, vectors and paths of a stack, as far as they are proven."""
+
+    def __init__(
+        self,
+        stack: Float[Array, "count n m"],
+        start: Float[Array, "count m"],
+        frobenius: Float[Array, " count"],
+        expected: int,
+    ) -> None:
+        self.stack, self.frobenius = stack, frobenius
+        self.norms, self.right = np.empty(len(stack)), start.copy()
+        self.path, self.steps = np.full(len(stack), POWER), expected
+
+    def by_power_steps(self) -> tuple[Int[Array, " rest"], Bool[Array, " rest"]]:
+        """Indices of what stays unproven, and whether the vector settled there."""
+        self.norms[:], self.right[:], error, excess = _power_step(
+            self.stack, self.right, self.frobenius
         )
-        open_ended[some] = ~(error <= POWER_TOLERANCE)
-        going_on[some] = error > POWER_TOLERANCE
-    pending = np.flatnonzero(open_ended)
-    return pending, excess[pending] <= STATIONARY
+        open_ended = ~(error <= POWER_TOLERANCE)
+        going_on = error > POWER_TOLERANCE  # nan: further steps would prove nothing
+        for _ in range(POWER_STEPS - 1):
+            some = _covering(np.flatnonzero(going_on))
+            if len(some) == 0:
+                break
+            self.norms[some], self.right[some], error, excess[some] = _power_step(
+                _taken(self.stack, some), self.right[some], self.frobenius[some]
+            )
+            open_ended[some] = ~(error <= POWER_TOLERANCE)
+            going_on[some] = error > POWER_TOLERANCE
+        pending = np.flatnonzero(open_ended)
+        return pending, excess[pending] <= STATIONARY
+
+    def by_gram_matrices(self, some: Int[Array, " some"], settled: Bool[Array, " some"]) -> None:
+        """What Lanczos steps, a Cholesky factor or an eigenvalue solve tell."""
+        stack = _taken(self.stack, some)
+        grams = np.matmul(stack.transpose(0, 2, 1), stack)
+        self.path[some] = EXACT
+        if grams.shape[1] >= SMALLEST_FOR_LANCZOS:
+            if len(fresh := np.flatnonzero(~settled)):
+                settled[fresh] = ~self.by_lanczos(_taken(grams, fresh), some[fresh])
+            for place in np.flatnonzero(settled):
+                if _gram_dominated(grams[place], self.norms[some[place]]):
+                    self.path[some[place]] = CHOLESKY
+        self.by_eigenvalues(grams, some)
+
+    def by_eigenvalues(self, grams: Float[Array, "some m m"], some: Int[Array, " some"]) -> None:
+        """Norms of what nothing cheaper has proven."""
+        rest = np.flatnonzero(self.path[some] == EXACT)
+        if grams.shape[1] < SMALLEST_ALONE and len(rest):
+            self.norms[some[rest]] = _roots(grams[rest])
+            return
+        for place in rest:
+            self.norms[some[place]], self.right[some[place]] = _largest_eigenpair(grams[place])
+
+    def by_lanczos(
+        self, grams: Float[Array, "some m m"], some: Int[Array, " some"]
+    ) -> Bool[Array, " some"]:
+        """Which of some are proven by Lanczos steps."""
+        # A start without any weight in the leading direction would stay on another one.
+        start = self.right[some] + MIXED_IN * _scattered(grams.shape[1])
+        leading = leading_values(grams, start, expected=self.steps)
+        self.norms[some], self.right[some] = np.sqrt(leading.values), leading.vectors
+        self.path[some[leading.certified]] = LANCZOS
+        self.steps = leading.steps
+        return leading.certified
 
 
 def _power_step(
@@ -210,11 +259,12 @@ def _power_step(
     x = np.vecmat(v, P) / _nonzero(v_squared)[:, None]
     x_squared = np.vecdot(x, x)
     s_squared = v_squared * x_squared
-    rest = np.maximum(frobenius - s_squared, 0.0) / _nonzero(s_squared)
-    room = np.maximum(1.0 - rest * x_squared, 0.1)
+    # Cut off far above what matters: w may be nearly orthogonal to all that P sees.
+    rest = np.minimum(np.maximum(frobenius - s_squared, 0.0) / _nonzero(s_squared), MOST)
+    excess = np.minimum(np.maximum(x_squared - 1.0, 0.0), MOST)
+    room = np.maximum(1.0 - rest * (1.0 + excess), 0.1)
     isolated = (rest <= 0.5) & (room > 0.1) & (s_squared > 0.0)
-    excess = np.maximum(x_squared - 1.0, 0.0)
-    error = rest * (1.0 + rest) * excess * x_squared / room**2
+    error = rest * (1.0 + rest) * excess * (1.0 + excess) / room**2
     unproven = np.where((excess < SETTLED) | (rest > FAR), np.nan, np.inf)
     unproven = np.where(rest <= 0.5, np.inf, unproven)
     error = np.where(isolated, error, unproven)
@@ -223,27 +273,14 @@ def _power_step(
     return np.sqrt(s_squared), following, np.where(zero, 0.0, error), excess
 
 
-def _by_lanczos(
-    stack: Float[Array, "count n m"],
-    pending: Int[Array, " some"],
-    norms: Float[Array, " count"],
-    right: Float[Array, "count m"],
-    path: Int[Array, " count"],
-    frobenius: Float[Array, " count"],
-) -> None:
-    """Write norms, vectors and paths of what Lanczos steps or a Cholesky factor prove."""
-    # A start without any weight in the leading direction would stay on another one.
-    start = right[pending] + MIXED_IN * _scattered(right.shape[1])
-    for first in range(0, len(pending), TOGETHER):
-        group = pending[first : first + TOGETHER]
-        found = leading_values(
-            _taken(stack, group), start[first : first + TOGETHER], frobenius[group]
-        )
-        norms[group], right[group] = found.norms, found.right
-        path[group[found.certified]] = LANCZOS
-        for index in group[~found.certified]:
-            if dominates(stack[index], norms[index]):
-                path[index] = CHOLESKY
+def _largest_eigenpair(gram: Float[Array, "m m"]) -> tuple[float, Float[Array, " m"]]:
+    """Root of the largest eigenvalue, and its vector; the argument is overwritten."""
+    from scipy.linalg import lapack
+
+    m = len(gram)
+    # The transpose is the layout of Fortran, without a copy.
+    values, vectors, *_ = lapack.dsyevr(gram.T, range="I", il=m, iu=m, lower=1, overwrite_a=1)
+    return float(np.sqrt(max(values[0], 0.0))), vectors[:, 0]
 
 
 def _covering(some: Int[Array, " some"]) -> Int[Array, " range"]:
@@ -262,29 +299,35 @@ def _taken(stack: Float[Array, "count n m"], some: Int[Array, " some"]) -> Float
     return stack[some]
 
 
-def norms_by_eigenvalues(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:
-    """The largest eigenvalue of P P^T is as accurate as that of a singular value decomposition."""
-    flat = stack if stack.shape[1] <= stack.shape[2] else stack.transpose(0, 2, 1)
-    gram = flat @ flat.transpose(0, 2, 1)
-    return np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, -1], 0.0))
-
-
 def _scattered(n: int) -> Float[Array, " n"]:
     """A unit vector in no particular direction, always the same."""
     vector = np.sin(np.arange(1.0, n + 1.0) ** 2)
     return np.asarray(vector / np.sqrt(vector @ vector))
 
 
+def norms_by_eigenvalues(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:
+    """The largest eigenvalue of P P^T is as accurate as that of a singular value decomposition."""
+    flat = stack if stack.shape[1] <= stack.shape[2] else stack.transpose(0, 2, 1)
+    return _roots(flat @ flat.transpose(0, 2, 1))
+
+
+def _roots(grams: Float[Array, "count n n"]) -> Float[Array, " count"]:
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(grams)[:, -1], 0.0))
+
+
 def dominates(P: Float[Array, "n m"], norm: float) -> bool:
     """Whether norm (1 + 1e-10) is proven to be above all singular values of P."""
-    gram = P @ P.T if P.shape[0] <= P.shape[1] else P.T @ P
-    np.negative(gram, gram)
-    gram.flat[:: len(gram) + 1] += (norm * (1.0 + CERTIFIED)) ** 2
-    try:
-        np.linalg.cholesky(gram)
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    return _gram_dominated(P @ P.T if P.shape[0] <= P.shape[1] else P.T @ P, norm)
+
+
+def _gram_dominated(gram: Float[Array, "n n"], norm: float) -> bool:
+    """Whether norm (1 + 1e-10) is proven to be above the roots of all eigenvalues."""
+    from scipy.linalg import lapack
+
+    above = np.negative(gram)
+    above.flat[:: len(gram) + 1] += (norm * (1.0 + CERTIFIED)) ** 2
+    # The transpose is the layout of Fortran, without a copy.
+    return bool(lapack.dpotrf(above.T, lower=1, overwrite_a=1, clean=0)[1] == 0)
 
 
 def _nonzero(x: Float[Array, " count"]) -> Float[Array, " count"]:

@@ -12,11 +12,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradlab.analysis.compressed import (
-    TOLERATED,
-    CompressedProducts,
-    DroppedRowsGrowError,
-)
+from gradlab.analysis.compressed import DroppedRowsGrowError
+from gradlab.analysis.followed import followed
 from gradlab.analysis.products import InverseProducts, NormQueue, ScaledProducts
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell, Linearization
@@ -152,10 +149,20 @@ def _swept(
     """All rows of some end times; once more as whole products where dropped parts grew."""
     if compressed:
         try:
-            return list(_sweep(linearization, sequences, ends, reach, smallest, compressed=True))
+            return list(_followed(linearization, int(sequences[0]), int(ends[0]), reach, smallest))
         except DroppedRowsGrowError:
             pass
-    return list(_sweep(linearization, sequences, ends, reach, smallest, compressed=False))
+    return list(_sweep(linearization, sequences, ends, reach, smallest))
+
+
+def _followed(
+    linearization: Linearization, sequence: int, end: int, reach: int, smallest: bool
+) -> Iterator[Float[Array, "columns lags"]]:
+    """Rows of one end time, whose product is compressed."""
+    size = linearization[0].matrix().shape[1]
+    steps = (linearization[k] for k in range(end - 1, -1, -1))
+    reach = min(reach, end)
+    return followed(steps, size, sequence=sequence, end=end, reach=reach, smallest=smallest)
 
 
 def _sweep(
@@ -164,16 +171,11 @@ def _sweep(
     ends: Int[Array, " ends"],
     reach: int,
     smallest: bool,
-    *,
-    compressed: bool,
 ) -> Iterator[Float[Array, "columns pairs"]]:
     """Carry the products of all end times while k falls from the last of them."""
     batch, n, _ = linearization[0].matrix().shape
-
-    def fresh() -> ScaledProducts:
-        return CompressedProducts(n) if compressed else ScaledProducts(batch, n)
-
-    products, inverses = fresh(), InverseProducts(fresh()) if smallest else None
+    products = ScaledProducts(batch, n)
+    inverses = InverseProducts(ScaledProducts(batch, n)) if smallest else None
     measured = _Measurements(sequences, ends, n)
     starting = set(ends.tolist())
     t = np.empty(0, dtype=np.int64)
@@ -189,8 +191,6 @@ def _sweep(
             products.extend(linearization[k])
             if inverses is not None:
                 inverses.extend(linearization[k])
-            if not measured.fits(products, inverses):
-                yield measured.rows()
             measured.put(t, k, products, inverses)
         if measured.full or (k == lowest and measured.pairs):
             yield measured.rows()
@@ -206,25 +206,18 @@ class _Measurements:
         self.pairs: list[tuple[Int[Array, " ends"], int]] = []
         self.log_scale: list[Float[Array, "batch ends"]] = []
         self.inverse: list[tuple[Float[Array, "batch ends"], Float[Array, "batch ends"]]] = []
-        self.dropped: list[tuple[float, float]] = []
 
     @property
     def full(self) -> bool:
         """Whether enough products wait."""
         return self.norms.full
 
-    def fits(self, products: ScaledProducts, inverses: InverseProducts | None) -> bool:
-        """Whether products have the shape of those that wait."""
-        return self.norms.fits(products.shape) and (
-            inverses is None or self.inverse_norms.fits(inverses.products.shape)
-        )
-
     def put(
         self,
         t: Int[Array, " ends"],
         k: int,
         products: ScaledProducts,
-        inverses: InverseProducts | None,
+        inverses: InverseProducts[ScaledProducts] | None,
     ) -> None:
         """Let the products P_{t,k} wait, with their inverses."""
         slots = np.searchsorted(self.ends, t)
@@ -232,16 +225,14 @@ class _Measurements:
         whole, log_scale = products.assembled()
         self.norms.put(slots, whole)
         self.log_scale.append(log_scale)
-        self.dropped.append((products.dropped, inverses.products.dropped if inverses else 0.0))
         if inverses is not None:
-            whole, log_scale = inverses.assembled()
+            whole, log_scale = inverses.products.assembled()
             self.inverse_norms.put(slots, whole)
-            self.inverse.append((log_scale, inverses.verdict))
+            self.inverse.append((log_scale + inverses.log_scale, inverses.verdict))
 
     def rows(self) -> Float[Array, "columns pairs"]:
         """Columns of the profile for all that wait."""
         log_norm, log_frobenius = self.norms.take()
-        self._require_negligible(0, log_norm)
         batch = len(self.sequences)
         scale = np.concatenate([scale.ravel() for scale in self.log_scale])
         columns = np.empty((len(COLUMNS), len(scale)))
@@ -254,20 +245,13 @@ class _Measurements:
         columns[6] = np.where(log_norm == -np.inf, -np.inf, self._log_sigma_min())
         # Rounding may leave the smaller of two equal numbers a little above the larger.
         columns[6] = np.minimum(columns[6], columns[4])
-        self.pairs, self.log_scale, self.inverse, self.dropped = [], [], [], []
+        self.pairs, self.log_scale, self.inverse = [], [], []
         return columns
-
-    def _require_negligible(self, place: int, log_norm: Float[Array, " pairs"]) -> None:
-        dropped = np.array([each[place] for each in self.dropped])
-        # Products are compressed one by one only: here a step is a pair.
-        if dropped.any() and (dropped > TOLERATED * np.exp(2.0 * log_norm)).any():
-            raise DroppedRowsGrowError
 
     def _log_sigma_min(self) -> Float[Array, " pairs"] | float:
         if not self.inverse:
             return np.nan
         log_norm = self.inverse_norms.take()[0]
-        self._require_negligible(1, log_norm)
         log_scale, verdict = (
             np.concatenate([part[place].ravel() for part in self.inverse]) for place in (0, 1)
         )

@@ -7,8 +7,9 @@ the same number as its *largest* one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -53,6 +54,7 @@ class ScaledProducts:
     """
 
     def __init__(self, batch: int, n: int) -> None:
+        self.batch = batch
         self.rows = np.empty((batch, 0, n, n))
         self.exponent = np.empty((batch, 0, n), dtype=np.int64)
         self.empty = np.empty((batch, 0, n))  # 1 where a row is zero, and so stays zero
@@ -89,16 +91,6 @@ class ScaledProducts:
         with np.errstate(over="ignore"):
             return np.asarray(np.vecdot(self.rows, self.rows) + self.empty)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of what is assembled."""
-        return self.rows.shape[2], self.rows.shape[3]
-
-    @property
-    def dropped(self) -> float:
-        """Estimated squared Frobenius norm of what was left out: nothing."""
-        return 0.0
-
     def _rescale(self) -> None:
         size = np.abs(self.rows).max(axis=3)
         present = size > 0.0
@@ -126,13 +118,38 @@ class ScaledProducts:
         return whole, np.where(scale == LEAST, 0, scale) * LOG_2
 
 
-def pulled_rows(step: Pull, rows: Float[Array, "batch m n"]) -> Float[Array, "batch m n"]:
-    """Rows times J, in new memory: rows of gradients pulled back by a step."""
-    columns = step.apply_transpose(rows.transpose(0, 2, 1))
-    return np.ascontiguousarray(columns.transpose(0, 2, 1))
+def pulled_rows(
+    step: Pull, rows: Float[Array, "batch m n"], out: Float[Array, "batch m n"] | None = None
+) -> Float[Array, "batch m n"]:
+    """Rows times J, in new memory or in ``out``: rows of gradients pulled back by a step."""
+    # Asked for by name: a step is made at every lag, and checking it for a protocol costs as much.
+    by_rows: Callable[[Array, Array | None], Array] | None = getattr(step, "pull_rows", None)
+    if by_rows is not None:
+        return by_rows(rows, out)
+    columns = step.apply_transpose(rows.transpose(0, 2, 1)).transpose(0, 2, 1)
+    if out is None:
+        return np.ascontiguousarray(columns)
+    out[...] = columns
+    return out
 
 
-class InverseProducts:
+@runtime_checkable
+class Products(Protocol):
+    """What inverses are collected in."""
+
+    batch: int
+
+    def renew(self, kept: Bool[Array, " ends"], *, begin: bool) -> None:
+        """Leave the products not kept, and begin one more with the identity if asked to."""
+
+    def extend(self, step: Pull) -> None:
+        """Multiply every product by one more step."""
+
+
+Carried = TypeVar("Carried", bound=Products)
+
+
+class InverseProducts(Generic[Carried]):
     """Inverses of several products that are extended by the same Jacobians, transposed.
 
     `verdict` is 0 where the inverse tells the smallest singular value; -inf once a step had a row
@@ -141,8 +158,8 @@ class InverseProducts:
     of the condition, diag(phi'), inverts without error.
     """
 
-    def __init__(self, products: ScaledProducts) -> None:
-        batch = len(products.rows)
+    def __init__(self, products: Carried) -> None:
+        batch = products.batch
         self.products = products
         self.log_scale = np.empty((batch, 0))
         self.error = np.empty((batch, 0))
@@ -182,11 +199,6 @@ class InverseProducts:
         if self.inverted is None or self.inverted[0] is not W:
             self.inverted = W, UnitRowInverse.of(W[None])
         return self.inverted[1], factors
-
-    def assembled(self) -> tuple[Float[Array, "batch ends rows n"], Float[Array, "batch ends"]]:
-        """Matrices of order one, and the logarithms of their scales."""
-        whole, log_scale = self.products.assembled()
-        return whole, log_scale + self.log_scale
 
 
 @runtime_checkable
@@ -247,10 +259,6 @@ class NormQueue:
         """Whether enough matrices wait."""
         return self.count >= MATRICES or self.bytes >= MATRIX_BYTES
 
-    def fits(self, shape: tuple[int, int]) -> bool:
-        """Whether matrices of a shape may wait together with those that do."""
-        return not self.waiting or self.waiting[-1][1].shape[2:] == shape
-
     def put(self, slots: Int[Array, " some"], stack: Float[Array, "batch some rows n"]) -> None:
         """Let one step's matrices wait; they must not change any more."""
         self.waiting.append((slots, stack))
@@ -260,8 +268,6 @@ class NormQueue:
     def take(self) -> Float[Array, "norms matrices"]:
         """ln of the spectral and of the Frobenius norm, step by step; nothing waits any more."""
         rows, n = self.waiting[-1][1].shape[2:]
-        if self.left.shape[-1] != rows:  # compressed: the first row is the leading direction's
-            self.left = np.broadcast_to(np.eye(1, rows), (*self.left.shape[:2], rows)).copy()
         parts = [stack.reshape(-1, rows, n) for _, stack in self.waiting]
         flat = parts[0] if len(parts) == 1 else np.concatenate(parts)
         frobenius = np.vecdot(entries := flat.reshape(len(flat), -1), entries)
@@ -280,12 +286,19 @@ class NormQueue:
         slots, stack = self.waiting[-1]
         if len(self.waiting) < WORTH_REFINING:
             return
-        u = self.left[:, slots]
-        for _ in range(REFINEMENTS):
-            u = np.matvec(stack, np.vecmat(u, stack))
-            length = np.sqrt(np.vecdot(u, u))[..., None]
-            u = np.where(length > 0.0, u / np.where(length > 0.0, length, 1.0), self.left[:, slots])
-        self.left[:, slots] = u
+        self.left[:, slots] = refined(self.left[:, slots], stack)
+
+
+def refined(
+    left: Float[Array, "*some rows"], matrix: Float[Array, "*some rows n"]
+) -> Float[Array, "*some rows"]:
+    """Unit vectors nearer to the leading left directions, by power steps."""
+    u = left
+    for _ in range(REFINEMENTS):
+        u = np.matvec(matrix, np.vecmat(u, matrix))
+        length = np.sqrt(np.vecdot(u, u))[..., None]
+        u = np.where(length > 0.0, u / np.where(length > 0.0, length, 1.0), left)
+    return u
 
 
 def _renewed(array: Array, kept: Bool[Array, " ends"], begin: bool) -> Array:

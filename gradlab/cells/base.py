@@ -18,7 +18,11 @@ from gradlab.records.trajectory import Trajectory
 
 @runtime_checkable
 class LinearStep(Protocol):
-    """The Jacobian of one step, as an operator: rows are outputs, one matrix a sequence."""
+    """The Jacobian of one step, as an operator: rows are outputs, one matrix a sequence.
+
+    A step may have a method ``pull_rows(rows, out)`` besides: rows times J, in ``out`` or in new
+    memory if that is None.
+    """
 
     def apply(self, V: Float[Array, "batch n m"]) -> Float[Array, "batch n m"]:
         """Forward action J V."""

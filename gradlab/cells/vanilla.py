@@ -212,7 +212,7 @@ class VanillaCell:
         """
         slopes = self.phi.derivative(trajectory.z.astype(np.float64))
         return VanillaLinearization(
-            W_hh=self.W_hh.astype(np.float64),
+            W_hh=self.W_hh.astype(np.float64, order="F"),  # products with few rows are faster so
             W_xh=self.W_xh.astype(np.float64),
             slopes=slopes,
             gamma_a=self.phi.sup_derivative,
@@ -289,6 +289,15 @@ class VanillaStep:
         batch, n, m = U.shape
         rows = U.transpose(0, 2, 1) * self.d[:, None, :]
         return np.asarray((rows.reshape(-1, n) @ self.W_hh).reshape(batch, m, n).transpose(0, 2, 1))
+
+    def pull_rows(
+        self, rows: Float[Array, "batch m n"], out: Float[Array, "batch m n"] | None
+    ) -> Float[Array, "batch m n"]:
+        """Rows times J."""
+        batch, m, n = rows.shape
+        flat = (rows * self.d[:, None, :]).reshape(batch * m, n)
+        target = None if out is None else out.reshape(batch * m, n)
+        return np.asarray(np.matmul(flat, self.W_hh, out=target)).reshape(batch, m, n)
 
     def apply_input(self, V: Float[Array, "batch features m"]) -> Float[Array, "batch n m"]:
         """diag(d) W_xh V."""

@@ -16,7 +16,7 @@ from gradlab.analysis.jacobians import jacobian_profile
 from gradlab.analysis.products import ScaledProducts
 from gradlab.arrays import Array
 from gradlab.lanczos import leading_values
-from gradlab.linalg import certified_norms
+from gradlab.linalg import PATHS, CertifiedNorms, certified_norms
 
 STEPS = 25
 
@@ -149,6 +149,7 @@ def test_every_path_of_proof_is_taken_where_it_is_meant_to_be(
     heavy_tail = U * np.arange(1.0, n + 1.0) ** -0.7 @ V
     assert paths_of(heavy_tail[None], start)["lanczos"] == 1
     assert paths_of(U[None], start)["cholesky"] == 1
+    assert paths_of(heavy_tail[None, :, :20], start[:, :20])["exact"] == 1  # small
     assert sum(paths_of(np.stack([isolated, close, U]), start.repeat(3, 0)).values()) == 3
     monkeypatch.setattr("gradlab.lanczos.MOST_STEPS", 12)  # too few to tell them apart
     assert paths_of(crowded[None], np.full((1, 130), 130**-0.5))["exact"] == 1
@@ -172,13 +173,29 @@ def test_a_chain_counts_each_of_its_norms_once(monkeypatch: pytest.MonkeyPatch) 
     assert counts["exact"] == 0
 
 
+def test_a_compressed_chain_takes_every_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: Counter[str] = Counter()
+
+    def counted(*arguments: Array, expected: int) -> CertifiedNorms:
+        certified = certified_norms(*arguments, expected=expected)
+        counts.update(certified.counts)
+        return certified
+
+    monkeypatch.setattr("gradlab.analysis.compressed.certified_norms", counted)
+    rng = np.random.default_rng(0)
+    cell = vanilla(gaussian(rng, 128, 1.2), "tanh", rng)
+    assert_exact(cell, run_of(cell, 160, 0))
+    assert counts.total() == 160
+    assert min(counts[path] for path in PATHS) > 0
+
+
 def test_a_start_on_another_singular_vector_certifies_nothing_wrong() -> None:
     """Two decoupled blocks: from within one of them the other is invisible to products alone."""
     P = np.diag(np.r_[1.0, np.linspace(0.9, 0.5, 23), 1.01, np.linspace(0.8, 0.4, 23)])
     start = np.zeros((1, 48))
     start[0, 0] = 1.0
-    found = leading_values(P[None], start, np.array([np.vdot(P, P)]))
-    assert found.norms[0] == pytest.approx(1.0, rel=1e-12)
+    found = leading_values((P @ P)[None], start)
+    assert found.values[0] == pytest.approx(1.0, rel=1e-12)
     assert not found.certified[0]
     assert certified_norms(P[None], start).norms[0] == pytest.approx(1.01, rel=1e-10)
 
@@ -190,10 +207,23 @@ def test_what_is_certified_is_within_the_certificate(seed: int, n: int, spread: 
     values = np.exp(-spread * np.sort(rng.random((4, n)), axis=1))
     stack = np.stack([orthogonal(rng, n) * v @ orthogonal(rng, n) for v in values])
     start = rng.standard_normal((4, n))
-    found = leading_values(stack, start, np.sum(stack**2, axis=(1, 2)))
-    exact = np.linalg.svd(stack, compute_uv=False)[:, 0]
-    assert (found.norms <= exact * (1.0 + 1e-13)).all()
-    np.testing.assert_array_less(exact[found.certified], found.norms[found.certified] * (1 + 1e-10))
+    found = leading_values(stack.transpose(0, 2, 1) @ stack, start)
+    exact, norms = np.linalg.svd(stack, compute_uv=False)[:, 0], np.sqrt(found.values)
+    assert (norms <= exact * (1.0 + 1e-13)).all()
+    np.testing.assert_array_less(exact[found.certified], norms[found.certified] * (1 + 1e-10))
+
+
+def test_squares_certify_what_the_trace_does_not() -> None:
+    """Many values of middle size: their sum is large, the root of the sum of their squares not."""
+    rng, n = np.random.default_rng(2), 100
+    values = np.r_[1.0, np.full(n - 1, 0.3)]
+    Q = orthogonal(rng, n)
+    G = Q * values**2 @ Q.T
+    start = Q[:, 0] + 1e-3 * rng.standard_normal(n)
+    found = leading_values(G[None], start[None])
+    assert np.trace(G) - np.sum(np.sort(values**2)[-found.steps :]) > 5.0
+    assert found.certified[0]
+    assert found.values[0] == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])

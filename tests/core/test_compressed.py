@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import gradlab as gl
+from gradlab.analysis import compressed as compressed_room
 from gradlab.analysis import jacobians
 from gradlab.analysis.compressed import (
+    PROBES,
     TOLERATED,
-    CompressedProducts,
+    CompressedProduct,
     DroppedRowsGrowError,
 )
 from gradlab.analysis.products import ScaledProducts
@@ -31,15 +33,25 @@ def step_of(W: Array) -> LinearStep:
     return cell.linearize(gl.rollout(cell, np.zeros((1, 1, 1))))[0]
 
 
-def both(steps: list[LinearStep]) -> tuple[CompressedProducts, Array]:
+def both(steps: list[LinearStep]) -> tuple[CompressedProduct, Array]:
     """A compressed product, and the same one whole at the same scale."""
-    compressed, whole = CompressedProducts(SIZE), ScaledProducts(1, SIZE)
-    for products in (compressed, whole):
-        products.renew(np.zeros(0, dtype=bool), begin=True)
-        for step in steps:
-            products.extend(step)
+    compressed, whole = CompressedProduct(SIZE), ScaledProducts(1, SIZE)
+    whole.renew(np.zeros(0, dtype=bool), begin=True)
+    for step in steps:
+        if compressed.full:
+            compressed.take()
+        compressed.extend(step)
+        whole.extend(step)
     matrix, log_scale = whole.assembled()
-    return compressed, matrix[0, 0] * np.exp(log_scale - compressed.assembled()[1])[0, 0]
+    return compressed, matrix[0, 0] * np.exp(log_scale[0, 0] - compressed.scale * np.log(2.0))
+
+
+def kept(compressed: CompressedProduct) -> Array:
+    return compressed.last[: compressed.rank]
+
+
+def dropped(compressed: CompressedProduct) -> float:
+    return float(np.sum(compressed.last[compressed.rank :] ** 2)) / PROBES
 
 
 def cases() -> Iterator[tuple[str, Any]]:
@@ -76,12 +88,12 @@ def test_a_long_product_keeps_few_rows_and_knows_what_it_dropped() -> None:
     rng = np.random.default_rng(0)
     steps = [step_of(rng.standard_normal((SIZE, SIZE)) / 10.0) for _ in range(40)]
     compressed, whole = both(steps)
-    Y = compressed.assembled()[0][0, 0]
+    Y = kept(compressed)
     assert len(Y) < 0.6 * SIZE
     values, exact = (np.linalg.svd(matrix, compute_uv=False) for matrix in (Y, whole))
     assert values[0] == pytest.approx(exact[0], rel=1e-11)
     missing = float(np.sum(exact[len(Y) :] ** 2))
-    assert 0.01 * missing < compressed.dropped < TOLERATED * exact[0] ** 2
+    assert 0.01 * missing < dropped(compressed) < TOLERATED * exact[0] ** 2
 
 
 def test_dropped_rows_that_grow_are_noticed_and_estimated() -> None:
@@ -91,15 +103,16 @@ def test_dropped_rows_that_grow_are_noticed_and_estimated() -> None:
     sizes = np.r_[np.ones(20), np.full(SIZE - 20, 1e-9)]
     first = [step_of(U * sizes @ V)] + [step_of(orthogonal(rng)) for _ in range(7)]
     compressed, before = both(first)
-    assert compressed.shape == (20, SIZE)
+    assert compressed.rank == 20
     directions = np.linalg.svd(before)[2]
     cancel = step_of(directions.T * np.r_[np.full(20, 1e-12), np.ones(SIZE - 20)] @ directions)
     compressed, whole = both([*first, cancel])
-    dropped = float(np.vdot(whole, whole))
-    assert dropped == pytest.approx(80 * 1e-18, rel=1e-2)
-    assert 0.3 * dropped < compressed.dropped < 3.0 * dropped
-    kept = np.linalg.norm(compressed.assembled()[0][0, 0], ord=2)
-    assert compressed.dropped > TOLERATED * kept**2
+    left_out = float(np.vdot(whole, whole))
+    assert left_out == pytest.approx(80 * 1e-18, rel=1e-2)
+    assert 0.3 * left_out < dropped(compressed) < 3.0 * left_out
+    assert dropped(compressed) > TOLERATED * np.linalg.norm(kept(compressed), ord=2) ** 2
+    with pytest.raises(DroppedRowsGrowError):
+        compressed.take()
 
 
 def test_a_profile_whose_dropped_rows_grow_is_measured_anew(
@@ -109,16 +122,18 @@ def test_a_profile_whose_dropped_rows_grow_is_measured_anew(
         input_size=2, hidden_size=SIZE, gain=1.2, rng=np.random.default_rng(0)
     )
     run = gl.rollout(cell, np.random.default_rng(1).standard_normal((60, 1, 2)))
-    sweeps, original = [], jacobians._sweep
+    originals = {name: getattr(jacobians, name) for name in ("followed", "_sweep")}
+    sweeps = []
+    for name in ("followed", "_sweep"):
 
-    def counted(*arguments: Any, compressed: bool) -> Any:
-        sweeps.append(compressed)
-        return original(*arguments, compressed=compressed)
+        def counted(*arguments: Any, _name: str = name, **named: Any) -> Any:
+            sweeps.append(_name)
+            return originals[_name](*arguments, **named)
 
-    monkeypatch.setattr(jacobians, "_sweep", counted)
-    monkeypatch.setattr(jacobians, "TOLERATED", 1e-60)
+        monkeypatch.setattr(jacobians, name, counted)
+    monkeypatch.setattr(compressed_room, "TOLERATED", 1e-60)
     anew = gl.jacobian_profile(cell, run, anchors="last", smallest=False)
-    assert sweeps == [True, False]
+    assert sweeps == ["followed", "_sweep"]
     monkeypatch.setattr(jacobians, "COMPRESSED_SIZE", 10_000)
     whole = gl.jacobian_profile(cell, run, anchors="last", smallest=False)
     np.testing.assert_array_equal(anew.log_norm, whole.log_norm)
@@ -127,13 +142,10 @@ def test_a_profile_whose_dropped_rows_grow_is_measured_anew(
 
 def test_a_product_that_vanishes_is_measured_as_a_whole() -> None:
     rng = np.random.default_rng(0)
-    products, steps = CompressedProducts(SIZE), rng.standard_normal((9, SIZE, SIZE)) / 10.0
-    products.renew(np.zeros(0, dtype=bool), begin=True)
     U, V = orthogonal(rng), orthogonal(rng)
-    products.extend(step_of(U * np.r_[np.ones(20), np.zeros(SIZE - 20)] @ V))
-    for W in steps:
-        products.extend(step_of(W))
-    assert products.shape[0] <= 20
+    first = step_of(U * np.r_[np.ones(20), np.zeros(SIZE - 20)] @ V)
+    products, _ = both([first, *(step_of(W) for W in rng.standard_normal((9, SIZE, SIZE)) / 10.0)])
+    assert 0 < products.rank <= 20
     with pytest.raises(DroppedRowsGrowError):
         products.extend(step_of(np.zeros((SIZE, SIZE))))
 
@@ -148,4 +160,4 @@ def test_units_that_may_overtake_unseen_are_never_dropped(kind: str) -> None:
         np.diag(np.r_[np.ones(50), np.full(50, 1e-9)]) if kind == "rows far apart" else np.eye(SIZE)
     )
     compressed, _ = both([step_of(last @ W), *[step_of(W)] * 30])
-    assert compressed.shape == (SIZE, SIZE)
+    assert compressed.rank == 0
