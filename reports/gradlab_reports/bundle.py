@@ -92,6 +92,7 @@ def write_figure(
     *,
     recurrence: str | None = None,
     columns: Mapping[str, str] | None = None,
+    theme: str = "light",
     force: bool = False,
 ) -> Path:
     """Draw one figure from saved numbers.
@@ -108,6 +109,8 @@ def write_figure(
         Which recurrence of the run; may be left out where there is one only.
     columns
         Of the kind ``sweep``: which columns are ``x``, ``y``, ``hue`` and ``facet``.
+    theme
+        ``light`` or ``dark``.
     force
         Whether an existing file may be replaced.
 
@@ -119,7 +122,7 @@ def write_figure(
     Raises
     ------
     gl.UnknownNameError
-        If there is no such kind, format, recurrence or column.
+        If there is no such kind, format, recurrence, column or theme.
     gl.OutputError
         If the output exists and ``force`` is off, or cannot be written.
     gl.RunFolderError
@@ -143,7 +146,7 @@ def write_figure(
     frame = load_frame(Path(source), KINDS[kind], recurrence)
     from gradlab_reports.canvas import figure_of, rendered
 
-    figure = figure_of(plot_function(KINDS[kind])(frame, **(columns or {})))
+    figure = figure_of(plot_function(KINDS[kind])(frame, theme=theme, **(columns or {})))
     _write(output, rendered(figure, suffix))
     return output
 

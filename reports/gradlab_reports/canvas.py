@@ -17,6 +17,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import Bbox
 
 from gradlab_reports.style import RC
+from gradlab_reports.theme import dark_scheme
 
 PNG_DPI = 200
 PLACES = 7  # decimals of places, as parts of the figure: far below a pixel
@@ -160,7 +161,8 @@ def inline_svg(content: bytes, prefix: str) -> str:
     Returns
     -------
     markup
-        The ``<svg>`` element: no declaration, no metadata, no fixed size, no addresses.
+        The ``<svg>`` element: no declaration, no metadata, no fixed size, no addresses; in a dark
+        scheme its colors are those of the dark theme.
     """
     markup = content.decode("utf-8")
     markup = markup[markup.index("<svg") :]
@@ -171,4 +173,5 @@ def inline_svg(content: bytes, prefix: str) -> str:
     body = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', body)
     body = re.sub(r'xlink:href="#([^"]+)"', rf'xlink:href="#{prefix}-\1"', body)
     body = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", body)
-    return f'{head} aria-hidden="true" focusable="false"{separator}{body.strip()}'
+    markup = f'{head} aria-hidden="true" focusable="false"{separator}{body.strip()}'
+    return dark_scheme(markup)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ParamSpec
+from typing import Any, Protocol
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+
+import gradlab as gl
+from gradlab_reports.records import figure_frame
+from gradlab_reports.theme import THEMES, darken
 
 # The eight colors of Okabe and Ito (2008), told apart with every common color blindness.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -78,7 +82,7 @@ RC: Any = {
     "axes.unicode_minus": True,
     "figure.facecolor": "white",
     "figure.dpi": 100.0,
-    "savefig.facecolor": "white",
+    "savefig.facecolor": "auto",
     "savefig.bbox": "standard",
     "svg.fonttype": "none",
     "svg.hashsalt": "gradlab",
@@ -134,21 +138,56 @@ BOUNDS = (
 SHRINK_GROW = LinearSegmentedColormap.from_list(
     "shrink_grow", ["#002b45", BLUE, "#f4f4f2", VERMILLION, "#571f00"]
 )
-EXACT_ZERO, MISSING = "#1a1a1a", "#ffffff"
+EXACT_ZERO, MISSING = "#1a1a1a", "#ffffff00"  # missing: the paper shows, whatever its color
 
 # Where no value is special: the darker, the more; an exact zero has a hue of its own.
 MORE = LinearSegmentedColormap.from_list("more", ["#e4eef6", "#6fb1dd", BLUE, "#002b45"])
 NOTHING = "#f3e7b0"
 
-P = ParamSpec("P")
+
+class Plot(Protocol):
+    """A figure's function: a table, or a record that has it, in; axes out."""
+
+    def __call__(
+        self,
+        frame: Any,
+        *,
+        ax: Axes | None = None,
+        theme: str = "light",
+        **columns: str | None,
+    ) -> Axes:
+        """Draw on axes, or on those of a new figure."""
 
 
-def styled(plot: Callable[P, Axes]) -> Callable[P, Axes]:
-    """Draw under the package's style and leave the global settings as they were."""
+def styled(plot: Callable[..., Axes]) -> Plot:
+    """Draw under the package's style and leave the global settings as they were.
+
+    Parameters
+    ----------
+    plot
+        Takes a table, ``ax``, and columns where they can be chosen.
+
+    Returns
+    -------
+    drawn
+        The same with ``theme``, light or dark, and for a record in place of its table.
+    """
+    name = plot.__name__.removeprefix("plot_")
 
     @functools.wraps(plot)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> Axes:
+    def drawn(
+        frame: Any,
+        *,
+        ax: Axes | None = None,
+        theme: str = "light",
+        **columns: str | None,
+    ) -> Axes:
+        if theme not in THEMES:
+            raise gl.unknown_name("theme", theme, THEMES)
         with mpl.rc_context(RC):
-            return plot(*args, **kwargs)
+            axes = plot(figure_frame(name, frame), ax=ax, **columns)
+            if theme == "dark":
+                darken(axes, whole=ax is None)
+            return axes
 
     return drawn

@@ -15,6 +15,7 @@ from gradlab_cli.options.figure import (
     HueOption,
     KindOption,
     RecurrenceOption,
+    ThemeOption,
     XOption,
     YOption,
 )
@@ -34,6 +35,7 @@ def plot(
     y: YOption = None,
     hue: HueOption = None,
     facet: FacetOption = None,
+    theme: ThemeOption = "light",
     force: ForceOption = False,
     messages: MessageOptions,
 ) -> None:
@@ -46,7 +48,9 @@ def plot(
     chosen = {"x": x, "y": y, "hue": hue, "facet": facet}
     columns = {name: value for name, value in chosen.items() if value is not None}
     with console.working("drawing"):
-        write_figure(source, kind, output, recurrence=recurrence, columns=columns, force=force)
+        write_figure(
+            source, kind, output, recurrence=recurrence, columns=columns, theme=theme, force=force
+        )
     console.document({"schema": 1, "kind": kind, "figure": str(output)})
     console.text(str(output))
 

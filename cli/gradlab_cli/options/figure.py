@@ -19,11 +19,15 @@ KindOption = Annotated[
     typer.Option(
         metavar="KIND",
         help="Of a run: decay, ladder, bounds, directions, pairs, spectrum, singular-values, "
-        "lyapunov or saturation, with a loss gradient or gradient-pairs, of gated cells gates or "
-        "paths; of a sweep: rate, decay-by-gamma, regime-map, or sweep for any of its columns; of "
-        "a comparison: compare; of a training: training or clipping.",
+        "lyapunov, saturation, slopes or units, with a loss gradient or gradient-pairs, of gated "
+        "cells gates or paths; of a sweep: rate, decay-by-gamma, regime-map, or sweep for any of "
+        "its columns; of a comparison: compare; of a training: training or clipping.",
         show_default=False,
     ),
+]
+
+ThemeOption = Annotated[
+    str, typer.Option(metavar="THEME", help="light, or dark for dark slides and pages.")
 ]
 
 COLUMNS = "Columns of a sweep (--kind sweep)"

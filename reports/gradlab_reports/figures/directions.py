@@ -42,7 +42,7 @@ def plot_directions(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     -------
     ax
         The upper panel: lag (logarithmic) against log10 of the singular values, one curve each,
-        the largest darkest, cut 30 decades below. The lower panel counts directions.
+        the largest thick, cut 30 decades below. The lower panel counts directions.
     """
     ax = axes_or_new(ax, SIZE)
     upper, lower = stacked(ax, (3.0, 2.0))
@@ -56,10 +56,10 @@ def caption() -> str:
     """Say how to read the figure."""
     return (
         "Each curve of the upper panel is one singular value of ∂h_t/∂h_k: how much of a gradient "
-        "along one direction is left after so many steps; the darkest is the norm. Where they fan "
-        "out, the gradients that arrive are ever more alike. Below: how many directions keep 1 % "
-        "or more, and the participation ratio (Σσ²)²/Σσ⁴, which is n where all are kept alike and "
-        "1 where all but one are lost."
+        "along one direction is left after so many steps; the thick one is the norm. Where they "
+        "fan out, the gradients that arrive are ever more alike. Below: how many directions keep "
+        "1 % or more, and the participation ratio (Σσ²)²/Σσ⁴, which is n where all are kept alike "
+        "and 1 where all but one are lost."
     )
 
 

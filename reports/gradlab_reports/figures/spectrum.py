@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SIZE, GATED_SIZE = (4.9, 4.4), (6.4, 4.4)
 SIGMA_INK = "#b34f00"
+# Where words may stand, in degrees: those of two circles on two sides.
+LEFT, RIGHT = (225.0, 135.0, 210.0, 150.0, 240.0, 120.0), (315.0, 300.0, 330.0, 285.0)
 GATE_DASHES = ((6, 2), (3, 1.5), (6, 2, 1.2, 2), (1.5, 1.2), (9, 2), (4, 1.5, 1.2, 1.5))
 
 
@@ -107,14 +109,16 @@ def _draw_circles(ax: Axes, frame: pd.DataFrame, gates: list[str]) -> None:
         _draw_gates(ax, gates, sigmas)
         return
     _draw_circle(ax, sigmas[0], color=VERMILLION, linestyle=(0, (6, 2)))
-    _draw_circular_law(ax, frame, sigmas[0])
+    _draw_circular_law(ax, frame, sigmas[0], reach)
     # The words stand outside the circles, where few points are.
-    _name_circle(ax, 1.0, _free_angle(frame, 1.0, reach), words="radius 1", color=FAINT)
+    _name_circle(ax, 1.0, _free_angle(frame, 1.0, reach, LEFT), words="radius 1", color=FAINT)
     _name_circle(ax, sigmas[0], 45.0, rf"$\sigma_{{\max}}$ = {plain(sigmas[0])}", SIGMA_INK)
 
 
-def _free_angle(frame: pd.DataFrame, radius: float, reach: float) -> float:
-    """Angle at which the fewest points lie under words beside a circle, first of equals."""
+def _free_angle(
+    frame: pd.DataFrame, radius: float, reach: float, angles: tuple[float, ...]
+) -> float:
+    """Angle of some at which the fewest points lie under words beside a circle, first of equals."""
     x, y = column(frame, "eigenvalue_re"), column(frame, "eigenvalue_im")
 
     def covered(angle: float) -> int:
@@ -123,7 +127,7 @@ def _free_angle(frame: pd.DataFrame, radius: float, reach: float) -> float:
         near = (np.abs(x - middle[0]) < 0.2 * reach) & (np.abs(y - middle[1]) < 0.06 * reach)
         return int(near.sum())
 
-    return min((225.0, 135.0, 210.0, 150.0, 240.0, 120.0), key=covered)
+    return min(angles, key=covered)
 
 
 def _draw_gates(ax: Axes, gates: list[str], sigmas: list[float]) -> None:
@@ -151,14 +155,15 @@ def circular_law(frame: pd.DataFrame) -> float:
     return largest * float(np.sqrt(np.nanmean((values / largest) ** 2))) if largest > 0.0 else 0.0
 
 
-def _draw_circular_law(ax: Axes, frame: pd.DataFrame, sigma: float) -> None:
+def _draw_circular_law(ax: Axes, frame: pd.DataFrame, sigma: float, reach: float) -> None:
     """Dotted circle, with its name where neither another circle nor another name is."""
     radius = circular_law(frame)
     _draw_circle(ax, radius, color=INK, linestyle=(0, (1.2, 1.8)))
     if 0.93 * sigma < radius:  # of an orthogonal matrix all circles are one
         return
     outside = 1.0 if radius < 1.0 < 1.3 * radius else radius
-    _name_circle(ax, outside, 315.0, "circular law\n(dotted)", INK)
+    angle = _free_angle(frame, outside, reach, RIGHT)
+    _name_circle(ax, outside, angle, "circular law\n(dotted)", INK)
 
 
 def _draw_circle(ax: Axes, radius: float, *, color: str, linestyle: Any) -> None:
