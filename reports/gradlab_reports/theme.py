@@ -108,6 +108,8 @@ def dark_scheme(markup: str) -> str:
         a page is the color itself.
     """
     found = sorted(set(_HEX.findall(markup)))
+    if not found:
+        return markup
     values = "".join(f"--c{color[1:]}:{dark(color)};" for color in found)
     rule = f"@media screen and (prefers-color-scheme:dark){{:root{{{values}}}}}"
     head, separator, body = markup.partition(">")
