@@ -17,7 +17,8 @@ from gradlab.analysis.directions import affordable, directions
 from gradlab.analysis.ensembles import mean_field_of
 from gradlab.analysis.gates import gate_dynamics
 from gradlab.analysis.inspection import describe
-from gradlab.analysis.jacobians import Anchors, end_times, jacobian_profile
+from gradlab.analysis.jacobians import Anchors, end_times, jacobian_profile, kernel_for
+from gradlab.analysis.kernels import described_kernel
 from gradlab.analysis.lyapunov import lyapunov_spectrum
 from gradlab.analysis.objective import Objective, ObjectiveGradient, objective_gradient
 from gradlab.analysis.one_step import one_step_profile
@@ -63,6 +64,7 @@ class AnalysisSettings:
     exponents: int | None
     transient: int | None
     certificates: str
+    kernel: str
 
 
 def analyze(
@@ -83,6 +85,7 @@ def analyze(
     exponents: int | None = None,
     transient: int | None = None,
     certificates: str = "cheap",
+    kernel: str = "auto",
     seed: int | None = None,
     source: str | None = None,
     description: str = "inputs given as an array",
@@ -125,6 +128,8 @@ def analyze(
         ``"cheap"``, or ``"all"`` to search for the diagonal scaling and the matrix inequality too,
         which takes seconds from about a hundred units on. Those of gated cells hold for inputs up
         to the largest of each recurrence's own.
+    kernel
+        ``"auto"``, ``"numpy"`` or ``"numba"``, see `jacobian_profile`; recorded as what it came to.
     seed
         Recorded only.
     source, description, synthetic, assumptions
@@ -152,6 +157,7 @@ def analyze(
         exponents=exponents,
         transient=transient,
         certificates=_known(certificates),
+        kernel=kernel,
     )
     objective = Objective.of(readout, targets, mask=mask, at=at)
     states = _states_by_name(whole, initial_state)
@@ -159,11 +165,9 @@ def analyze(
         runs = rollout_network(whole, inputs, initial_state=states, lengths=lengths)
         gradient = _gradient(whole, runs, objective)
         measured = {
-            entry.name: _measure(
-                entry, runs[entry.name], settings, gradient.profiles.get(entry.name)
-            )
+            entry.name: _measure(entry, run, settings, gradient.profiles.get(entry.name))
             for entry in whole.recurrences
-            if entry.name in runs
+            if (run := runs.get(entry.name)) is not None
         }
     first = next(iter(runs.values()))
     given = (*whole.assumptions, *assumptions)
@@ -174,13 +178,36 @@ def analyze(
         provenance=provenance(
             weights=_weights(whole, objective),
             inputs=_data(first, objective),
-            settings=asdict(settings) | ({"objective": objective.settings} if objective else {}),
+            settings=_recorded(settings, _kernels(whole, runs, settings), objective),
             seed=seed,
             dtype=str(first.states.dtype),
             source=source or whole.source or None,
             started=started,
         ),
     )
+
+
+def _recorded(
+    settings: AnalysisSettings, kernel: str, objective: Objective | None
+) -> dict[str, Any]:
+    resolved = asdict(settings) | {"kernel": kernel}
+    return resolved | ({"objective": objective.settings} if objective else {})
+
+
+def _kernels(network: Network, runs: Mapping[str, Trajectory], settings: AnalysisSettings) -> str:
+    """What measured the long-term Jacobians, with the version of what is not always there."""
+    used = {
+        kernel_for(
+            entry.cell,
+            run,
+            settings.max_lag,
+            _anchors(settings, run, entry.cell.state_size),
+            kernel=settings.kernel,
+        )
+        for entry in network.recurrences
+        if (run := runs.get(entry.name)) is not None
+    }
+    return ", ".join(described_kernel(name) for name in sorted(used))
 
 
 def _known(certificates: str) -> str:
@@ -218,7 +245,9 @@ def _measure(
 ) -> RecurrenceDynamics:
     cell = entry.cell
     anchors = _anchors(settings, run, cell.state_size)
-    profile = jacobian_profile(cell, run, max_lag=settings.max_lag, anchors=anchors)
+    profile = jacobian_profile(
+        cell, run, max_lag=settings.max_lag, anchors=anchors, kernel=settings.kernel
+    )
     one_step = one_step_profile(cell, run)
     ladder = bound_ladder(cell, run, profile=profile, block=settings.block, one_step=one_step)
     spectrum = spectral_summary(cell)

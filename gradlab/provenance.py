@@ -16,6 +16,8 @@ from gradlab.arrays import Array
 from gradlab.records.provenance import Provenance
 
 LIBRARIES = {"gradlab": "gradlab-rnn", "numpy": "numpy", "scipy": "scipy"}
+ABSENT = "not installed"
+OPTIONAL = ("numba",)  # told where it is installed: it may compute the last digits
 
 
 def provenance(
@@ -53,6 +55,7 @@ def provenance(
 def machine_facts() -> dict[str, Any]:
     """Versions, BLAS, number of processors and platform."""
     versions = {name: _version(package) for name, package in LIBRARIES.items()}
+    versions |= {name: found for name in OPTIONAL if (found := _version(name)) != ABSENT}
     return {
         "versions": versions | {"python": platform.python_version()},
         "blas": _blas(),
@@ -75,7 +78,7 @@ def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return "not installed"
+        return ABSENT
 
 
 def _blas() -> str:

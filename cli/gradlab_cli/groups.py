@@ -111,6 +111,7 @@ class MeasureOptions(ReadingOptions):
     exponents: measurement.ExponentsOption = None
     transient: measurement.TransientOption = None
     certificates: measurement.CertificatesOption = "cheap"
+    kernel: measurement.KernelOption = "auto"
     dtype: measurement.DtypeOption = "float64"
     seed: measurement.SeedOption = 0
 

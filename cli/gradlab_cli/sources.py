@@ -90,6 +90,7 @@ def measure(
         exponents=options.exponents,
         transient=options.transient,
         certificates=options.certificates,
+        kernel=options.kernel,
         seed=options.seed,
         source=subject.source,
         description=subject.sequences.description,

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gradlab.analysis.compressed import CompressedProduct
-from gradlab.analysis.products import InverseProducts
+from gradlab.analysis.products import InverseProducts, log_smallest
 from gradlab.arrays import Array
 from gradlab.cells.base import LinearStep
 from gradlab.records.jacobians import COLUMNS
@@ -95,6 +95,4 @@ class _Inverse:
         log_norm, _ = self.product.take()
         log_scale, verdict = np.concatenate(self.log_scale), np.concatenate(self.verdict)
         self.log_scale, self.verdict = [], []
-        with np.errstate(invalid="ignore"):  # nan, not resolved: an inverse out of range
-            found = verdict[:, 0] - (log_scale[:, 0] + log_norm)
-        return np.where(np.isneginf(verdict[:, 0]), -np.inf, found)
+        return log_smallest(verdict[:, 0], log_scale[:, 0] + log_norm)

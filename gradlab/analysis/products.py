@@ -169,8 +169,7 @@ class InverseProducts(Generic[Carried]):
     @property
     def verdict(self) -> Float[Array, "batch ends"]:
         """What may be said of each product's smallest singular value."""
-        resolved = np.where(self.error <= RESOLUTION, 0.0, np.nan)
-        return np.where(self.singular, -np.inf, resolved)
+        return verdict(self.error, self.singular)
 
     def renew(self, kept: Bool[Array, " ends"], *, begin: bool) -> None:
         """Leave the products not kept, and begin one more with the identity if asked to."""
@@ -181,14 +180,11 @@ class InverseProducts(Generic[Carried]):
     def extend(self, step: LinearStep) -> None:
         """Multiply every product by J from the right, its inverse by J⁻¹ from the left."""
         rows, factors = self._rows(step)
-        log_rows = rows.log_lengths + log(np.where(factors == 0.0, 1.0, np.abs(factors)))
-        shortest = log_rows.min(axis=1)
-        weights = np.copysign(np.exp(shortest[:, None] - log_rows), factors)
-        self.products.extend(WeightedInverse(inverse=rows.inverse, weights=weights))
-        self.log_scale = self.log_scale - shortest[:, None]
+        inverse = rows.scaled(factors)
+        self.products.extend(WeightedInverse(inverse=rows.inverse, weights=inverse.weights))
+        self.log_scale = self.log_scale + inverse.log_scale[:, None]
         self.error = self.error + rows.error[:, None]
-        lost = rows.lost | (factors == 0.0).any(axis=1)
-        self.singular = self.singular | lost[:, None]
+        self.singular = self.singular | inverse.lost[:, None]
 
     def _rows(self, step: LinearStep) -> tuple[UnitRowInverse, Float[Array, "batch n"]]:
         """J = diag(factors) times what is inverted; that is kept as long as it is the same."""
@@ -227,6 +223,40 @@ class UnitRowInverse:
         condition = np.linalg.norm(B, axis=(1, 2)) * np.linalg.norm(inverse, axis=(1, 2))
         error = np.where(singular, np.inf, J.shape[-1] * EPSILON * condition)
         return cls(inverse=inverse, log_lengths=log_lengths, lost=lost, error=error)
+
+    def scaled(self, factors: Float[Array, "steps n"]) -> ScaledInverse:
+        """Inverse of diag(factors) J."""
+        log_rows = self.log_lengths + log(np.where(factors == 0.0, 1.0, np.abs(factors)))
+        shortest = log_rows.min(axis=1)
+        return ScaledInverse(
+            weights=np.copysign(np.exp(shortest[:, None] - log_rows), factors),
+            log_scale=-shortest,
+            lost=self.lost | (factors == 0.0).any(axis=1),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScaledInverse:
+    """B⁻¹ diag(weights) exp(log_scale), with weights up to one."""
+
+    weights: Float[Array, "steps n"]
+    log_scale: Float[Array, " steps"]
+    lost: Bool[Array, " steps"]  # an exact rank loss
+
+
+def verdict(
+    error: Float[Array, "*shape"], singular: Bool[Array, "*shape"]
+) -> Float[Array, "*shape"]:
+    """What may be said of a smallest singular value: 0 if it is told, -inf if it is zero, nan."""
+    return np.where(singular, -np.inf, np.where(error <= RESOLUTION, 0.0, np.nan))
+
+
+def log_smallest(
+    verdicts: Float[Array, "*shape"], log_inverse: Float[Array, "*shape"]
+) -> Float[Array, "*shape"]:
+    """ln of smallest singular values, from the norms of the inverses."""
+    with np.errstate(invalid="ignore"):  # nan, not resolved: an inverse out of range
+        return np.where(np.isneginf(verdicts), -np.inf, verdicts - log_inverse)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Provenance:
     """Versions, machine, settings and hashes behind a result."""
 
-    versions: Mapping[str, str]  # gradlab, python, numpy, scipy
+    versions: Mapping[str, str]  # gradlab, python, numpy, scipy; numba if installed
     blas: str
     cpu_count: int
     platform: str

@@ -81,7 +81,8 @@ def _pool(executor: Executor | None, jobs: int) -> AbstractContextManager[Execut
 
 
 def _chunk(plan: Plan, places: list[int]) -> Chunk:
-    return Chunk(fixed=plan.fixed, points=tuple((place, plan.points[place]) for place in places))
+    points = tuple((place, plan.points[place]) for place in places)
+    return Chunk(fixed=plan.fixed, points=points, total=len(plan.points))
 
 
 def _here(plan: Plan, pacer: Pacer, shown: Shown) -> Iterator[Measured]:

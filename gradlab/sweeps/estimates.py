@@ -113,7 +113,8 @@ def _lags(plan: Plan, place: int) -> int:
 
 def _measure(plan: Plan, place: int) -> PointResult:
     point = plan.points[place]
-    return measure_point({**plan.fixed, **point}, parameters=point)
+    values = {**plan.fixed, **point}
+    return measure_point(values, parameters=point, total=len(plan.points))
 
 
 def _seconds(plan: Plan, places: Sequence[int]) -> list[float]:

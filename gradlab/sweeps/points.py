@@ -11,7 +11,7 @@ import numpy as np
 
 from gradlab.analysis.bounds import bound_ladder
 from gradlab.analysis.ensembles import matrix_gain, mean_field_of, of_run
-from gradlab.analysis.jacobians import jacobian_profile
+from gradlab.analysis.jacobians import jacobian_profile, kernel_for
 from gradlab.analysis.lyapunov import lyapunov_spectrum
 from gradlab.analysis.meanfield import mean_field
 from gradlab.analysis.precision import precision_horizon
@@ -46,6 +46,7 @@ class Chunk:
 
     fixed: Mapping[str, Any]  # settings that all share
     points: tuple[tuple[int, Mapping[str, Any]], ...]  # with their places in the sweep
+    total: int = 1  # points of the whole sweep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +71,22 @@ def measure_chunk(chunk: Chunk, shown: Shown) -> Measured:
     started, failed, outcomes = time.perf_counter(), 0, []
     with single_threaded_blas():
         for index, point in chunk.points:
-            result = measure_point({**chunk.fixed, **point}, parameters=point)
+            result = measure_point({**chunk.fixed, **point}, parameters=point, total=chunk.total)
             failed += result.status != "ok"
             outcomes.append(shown(index, result))
     seconds = time.perf_counter() - started
     return Measured(outcomes=tuple(outcomes), seconds=seconds, failed=failed)
 
 
-def measure_point(values: Mapping[str, Any], *, parameters: Mapping[str, Any]) -> PointResult:
-    """Result of a point; one that fails has a status and a message, and ends nothing."""
+def measure_point(
+    values: Mapping[str, Any], *, parameters: Mapping[str, Any], total: int = 1
+) -> PointResult:
+    """Result of a point; one that fails has a status and a message, and ends nothing.
+
+    The number of all points decides with the work of each on the kernel of its norms.
+    """
     try:
-        found = _measure(settings_of(values))
+        found = _measure(settings_of(values), total)
     except GradlabError as error:
         found = {"status": STATUS.get(type(error), "refused"), "message": _one_line(error)}
     except Exception as error:  # a point that fails for any reason must not end the others
@@ -92,11 +98,11 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _measure(settings: PointSettings) -> dict[str, Any]:
+def _measure(settings: PointSettings, total: int) -> dict[str, Any]:
     cell, run = run_of(settings)
-    profile = jacobian_profile(
-        cell, run, anchors=settings.anchors, max_lag=settings.max_lag, smallest=False
-    )
+    chosen: dict[str, Any] = {"anchors": settings.anchors, "max_lag": settings.max_lag}
+    kernel = kernel_for(cell, run, **chosen, smallest=False, times=total)
+    profile = jacobian_profile(cell, run, **chosen, smallest=False, kernel=kernel)
     ladder = bound_ladder(cell, run, profile=profile, block=None)
     verdict = regime(profile, ladder)
     curve = _curve(profile, ladder)

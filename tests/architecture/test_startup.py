@@ -62,3 +62,14 @@ def test_importing_the_facade_loads_no_other_library() -> None:
 def test_the_whole_core_loads_numpy_alone() -> None:
     loaded = modules_loaded_by(LOAD_EVERY_NAME)
     assert loaded & set(HEAVY) == {"numpy"}
+
+
+def test_a_small_measurement_loads_no_compiler() -> None:
+    code = (
+        "import numpy as np, gradlab as gl\n"
+        "cell = gl.VanillaCell(W_hh=np.eye(2), W_xh=np.ones((2, 1)))\n"
+        "gl.jacobian_profile(cell, gl.rollout(cell, np.zeros((5, 1, 1))))"
+    )
+    loaded = modules_loaded_by(code)
+    assert "numpy" in loaded
+    assert "numba" not in loaded

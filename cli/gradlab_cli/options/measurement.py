@@ -82,6 +82,15 @@ CertificatesOption = Annotated[
     ),
 ]
 
+KernelOption = Annotated[
+    Literal["auto", "numpy", "numba"],
+    typer.Option(
+        help="What measures the norms of long products: numpy, numba (small states, needs the "
+        "extra fast), or auto, numba where it is installed and saves seconds.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
 DtypeOption = Annotated[
     Literal["float64", "float32"],
     typer.Option(help="Floating-point type of the run.", rich_help_panel=MEASUREMENT),
