@@ -3,10 +3,12 @@
 import csv
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.growth import AXES, MARGIN, Curve
 from benchmarks.tables import amount, markdown_table
 
+LABELS = {"N": "units N", "T": "steps T", "B": "sequences B"}
 HEADER = (
     "growth",
     "along",
@@ -56,26 +58,38 @@ def write_csv(curves: Sequence[Curve], path: Path) -> None:
 
 
 def write_figure(curves: Sequence[Curve], path: Path) -> None:
-    """Time above memory, a column an axis, both logarithmic."""
+    """Time above memory, a column an axis, both logarithmic; exponents at the curves' ends."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 6), layout="constrained")
+    figure = Figure(figsize=(11, 6.5), layout="constrained")
     panels = figure.subplots(2, len(AXES), sharex="col", sharey="row")
-    labels = {"N": "units N", "T": "steps T", "B": "sequences B"}
     for column, axis in enumerate(AXES):
-        for curve in (each for each in curves if each.axis == axis):
+        along = [each for each in curves if each.axis == axis]
+        for curve in along:
             time, memory = curve.exponents
-            name = curve.analysis.name
-            panels[0, column].loglog(
-                curve.values, curve.seconds, "o-", label=f"{name}, {axis}^{time:.1f}"
-            )
-            megabytes = [each / 2**20 for each in curve.bytes]
-            panels[1, column].loglog(
-                curve.values, megabytes, "o-", label=f"{name}, {axis}^{memory:.1f}"
-            )
-        panels[1, column].set_xlabel(labels[axis])
+            draw(panels[0, column], curve, curve.seconds, time)
+            draw(panels[1, column], curve, [each / 2**20 for each in curve.bytes], memory)
+        ticks = sorted({value for curve in along for value in curve.values})
+        panels[1, column].set_xticks(ticks, labels=list(map(str, ticks)))
+        panels[1, column].set_xlabel(LABELS[axis])
+        panels[1, column].minorticks_off()
+        room = (ticks[-1] / ticks[0]) ** 0.08
+        panels[1, column].set_xlim(ticks[0] / room, ticks[-1] * room**2)
     panels[0, 0].set_ylabel("processor seconds")
     panels[1, 0].set_ylabel("peak memory, MiB")
-    for panel in panels.flat:
-        panel.legend(fontsize="small", frameon=False)
+    handles, names = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
     figure.savefig(path, dpi=120)
+
+
+def draw(panel: Any, curve: Curve, costs: Sequence[float], exponent: float) -> None:
+    """One curve with its exponent."""
+    (drawn,) = panel.loglog(curve.values, costs, "o-", label=curve.analysis.name)
+    panel.annotate(
+        f"${curve.axis}^{{{exponent:.1f}}}$",
+        (curve.values[-1], costs[-1]),
+        xytext=(7, 0),
+        textcoords="offset points",
+        va="center",
+        color=drawn.get_color(),
+    )

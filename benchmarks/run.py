@@ -20,6 +20,7 @@ from benchmarks import (
     jacobian_profile,
     long_profiles,
     lyapunov,
+    report,
     startup,
     sweeps,
     tables,
@@ -43,6 +44,7 @@ BENCHMARKS: tuple[ModuleType, ...] = (
     sweeps,
     startup,
     inspection,
+    report,
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.comparing import Costs
 
-PATIENCE = 4.0  # seconds after which a candidate is not run again
+PATIENCE = 2.0  # seconds after which a candidate is not run again
 
 Clock = Callable[[], float]
 
