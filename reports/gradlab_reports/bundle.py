@@ -18,7 +18,6 @@ from gradlab_reports.catalog import (
     PAGE_FORMATS,
     RUN_KINDS,
     SWEEP_COLUMNS,
-    SWEEP_KINDS,
     TRAINING_KINDS,
     FigureKind,
 )
@@ -31,7 +30,7 @@ from gradlab_reports.run_folder import (
     read_document,
     read_table,
 )
-from gradlab_reports.sweep_loading import has_spectral_norms
+from gradlab_reports.sweep_loading import fitting_kinds
 
 if TYPE_CHECKING:
     from gradlab_reports.article import Article
@@ -163,7 +162,8 @@ def write_sweep_figures(folder: Path) -> list[Path]:
     -------
     paths
         The files written below ``figures/``; a figure that cannot be drawn is logged and left out.
-        None where no point has a spectral norm to be drawn over, as gated cells have not.
+        Of several model files ``models`` in place of the map. None over spectral norms where no
+        point has one, as gated cells have not.
 
     Raises
     ------
@@ -173,9 +173,7 @@ def write_sweep_figures(folder: Path) -> list[Path]:
         If it cannot be written to.
     """
     folder = Path(folder)
-    drawn = [kind for kind in SWEEP_KINDS if kind is not SWEEP_COLUMNS]
-    kinds = drawn if has_spectral_norms(folder) else []
-    return _write_figures(folder, kinds, "sweep")
+    return _write_figures(folder, fitting_kinds(folder), "sweep")
 
 
 def write_training(folder: Path, *, formats: Sequence[str] = ("html",)) -> Path:

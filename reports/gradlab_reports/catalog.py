@@ -192,6 +192,14 @@ SWEEP_KINDS = (
     SWEEP_COLUMNS,
 )
 
+# Of model files, in place of the map.
+SWEEP_MODELS = FigureKind(
+    name="models",
+    module="sweep_models",
+    table="sweep.csv",
+    columns=("model", "rate", "horizon_1pct"),
+)
+
 COMPARISON = FigureKind(
     name="compare",
     module="compare",
@@ -219,7 +227,10 @@ TRAINING_KINDS = (
     ),
 )
 
-KINDS = {kind.name: kind for kind in (*RUN_KINDS, *SWEEP_KINDS, COMPARISON, *TRAINING_KINDS)}
+KINDS = {
+    kind.name: kind
+    for kind in (*RUN_KINDS, *SWEEP_KINDS, SWEEP_MODELS, COMPARISON, *TRAINING_KINDS)
+}
 
 
 # Formats of a run's page, the usual one first.

@@ -27,6 +27,18 @@ TEXT_COLUMNS = frozenset(
         "status",
         "message",
         "regime",
+        # Settings of a sweep.
+        "model",
+        "nonlinearity",
+        "recurrent_activation",
+        "map",
+        "cell",
+        "reset",
+        "recurrent",
+        "synthetic",
+        "inputs",
+        "anchors",
+        "dtype",
     }
 )
 BLOCK = 16_384  # rows of a long table at once

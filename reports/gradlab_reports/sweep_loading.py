@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gradlab as gl
-from gradlab_reports.catalog import FigureKind
+from gradlab_reports.catalog import KINDS, SWEEP_MODELS, FigureKind
 from gradlab_reports.run_folder import read_table
 from gradlab_reports.sweep_axes import row_axis, scale_axis
 from gradlab_reports.sweep_tables import averaged, beside, blocks, curves, sampled
@@ -42,17 +42,24 @@ def sweep_frame(path: Path, kind: FigureKind) -> pd.DataFrame:
     return _with_levels(rows, path)
 
 
-def has_spectral_norms(folder: Path) -> bool:
-    """Whether a point of a sweep has a spectral norm; True where the table cannot tell."""
+def fitting_kinds(folder: Path) -> list[FigureKind]:
+    """Figures that the table of a sweep gives something to see; all where it cannot tell."""
+    rate, decay, regimes = (KINDS[name] for name in ("rate", "decay-by-gamma", "regime-map"))
     path = beside(folder, "sweep")
     if not path.is_file():
-        return True
+        return [rate, decay, regimes]
     import numpy as np
 
     from gradlab_reports.frames import column
 
-    found = (np.isfinite(column(block, "gamma_w")) for block in blocks(path, ("gamma_w",)))
-    return any(norms.any() for norms in found)
+    models: set[str] = set()
+    norms = False
+    for block in blocks(path, ("gamma_w",)):
+        norms = norms or bool(np.isfinite(column(block, "gamma_w")).any())
+        models.update(block["model"].astype(str) if "model" in block.columns else ())
+    several = len(models) > 1
+    over_norms = [rate, decay] if several else [rate, decay, regimes]
+    return [SWEEP_MODELS] * several + over_norms * norms
 
 
 def _profiles(path: Path, kind: FigureKind) -> pd.DataFrame:

@@ -5,17 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradlab as gl
+from gradlab_reports.catalog import SWEEP_MODELS as MODELS
+from gradlab_reports.loading import load_frame
 from gradlab_reports.run_folder import read_document
 from gradlab_reports.spelling import plain, share
+from gradlab_reports.sweep_axes import short_names, swept
+from gradlab_reports.sweep_loading import fitting_kinds
 from gradlab_reports.tables import number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ANALYSIS = "sweep_analysis.json"
 PAGE = "sweep.md"
 MOST_CURVES = 8  # told one by one; the rest is in the file
 FIGURES = {
+    "models": "Measured rate and horizon over the model files",
     "rate": "Measured rate against ln γ_w, the bound dashed, mean-field theory dotted",
     "decay-by-gamma": "Measured decay of the gradient by spectral norm",
     "regime-map": "Sign and size of the measured rate by spectral norm and size",
@@ -43,7 +51,10 @@ def write_sweep_words(folder: Path) -> str:
         If the page cannot be written.
     """
     folder = Path(folder)
-    text = sweep_text(read_document(folder / ANALYSIS))
+    analysis = read_document(folder / ANALYSIS)
+    text = sweep_text(analysis)
+    if not analysis.get("scale") and MODELS in fitting_kinds(folder):
+        text = models_text(load_frame(folder, MODELS))
     pictures = [
         f"![{words}](figures/{name}.png)\n"
         for name, words in FIGURES.items()
@@ -86,6 +97,55 @@ def sweep_text(analysis: Mapping[str, Any]) -> str:
     if len(curves) > MOST_CURVES:
         said.append(f"{len(curves) - MOST_CURVES} more curves are in {ANALYSIS}.")
     return "\n\n".join(said)
+
+
+def models_text(frame: pd.DataFrame) -> str:
+    """Say what a sweep over model files found.
+
+    Parameters
+    ----------
+    frame
+        Columns of ``sweep.csv``.
+
+    Returns
+    -------
+    text
+        One paragraph for every combination of the other settings, such as a recurrence.
+    """
+    axes = swept(frame.drop(columns="model"))
+    groups = frame.groupby(axes, sort=False) if axes else [((), frame)]
+    said = []
+    for names, rows in groups:
+        told = ", ".join(f"{axis} {name}" for axis, name in zip(axes, names, strict=True))
+        text = _over_models(rows)
+        said.append(f"{told}: {text[0].lower()}{text[1:]}" if told else text)
+    if len(said) > MOST_CURVES:
+        said = [*said[:MOST_CURVES], f"{len(said) - MOST_CURVES} more are in sweep.csv."]
+    return "\n\n".join(said)
+
+
+def _over_models(rows: pd.DataFrame) -> str:
+    """The way of rate and horizon from the first to the last model that was measured."""
+    measured = rows[rows["rate"].notna()].groupby("model", sort=False)
+    rates, horizons = measured["rate"].median(), measured["horizon_1pct"].median()
+    lost = rows["model"].nunique() - len(rates)
+    files = short_names([str(name) for name in rates.index])
+    failed = f" {lost} {'file' if lost == 1 else 'files'} could not be measured." if lost else ""
+    if not files:
+        return f"No model file has a rate.{failed}"
+    seen = f"{len(files)} model files from {files[0]} to {files[-1]}"
+    first, last = (plain(float(rates.iloc[end])) for end in (0, -1))
+    low, high = plain(float(rates.min())), plain(float(rates.max()))
+    ends = [_lag(float(horizons.iloc[end])) for end in (0, -1)]
+    return (
+        f"Over {seen} the measured rate goes from {first} to {last} nats per step (lowest {low}, "
+        f"highest {high}), and the lag from which the norm stays below 1 % from {ends[0]} to "
+        f"{ends[1]}.{failed}"
+    )
+
+
+def _lag(lag: float) -> str:
+    return "beyond the run" if math.isnan(lag) else f"{lag:g}"
 
 
 def _varying(parameters: Sequence[Mapping[str, Any]]) -> list[str]:

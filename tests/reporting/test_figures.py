@@ -26,6 +26,7 @@ from gradlab_reports.catalog import (
     KINDS,
     RUN_KINDS,
     SWEEP_KINDS,
+    SWEEP_MODELS,
     TRAINING_KINDS,
     figure_kinds,
 )
@@ -100,7 +101,11 @@ def sources(
     runs = dict.fromkeys((kind.name for kind in RUN_KINDS), run)
     sweeps = dict.fromkeys((kind.name for kind in SWEEP_KINDS), sweep)
     trained = dict.fromkeys((kind.name for kind in TRAINING_KINDS), write_trained(tmp_path))
-    return runs | sweeps | trained | {COMPARISON.name: compared}
+    (models := tmp_path / "models").mkdir()
+    rates = {"model": ["a/1.pt", "a/2.pt"], "rate": [-0.3, 0.1], "horizon_1pct": [9.0, math.nan]}
+    pd.DataFrame(rates).to_csv(models / "sweep.csv", index=False, na_rep="nan")
+    one = {COMPARISON.name: compared, SWEEP_MODELS.name: models}
+    return runs | sweeps | trained | one
 
 
 def test_every_figure_file_is_in_the_catalog_and_the_reverse() -> None:

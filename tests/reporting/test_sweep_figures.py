@@ -19,9 +19,11 @@ from gradlab_reports.canvas import figure_of
 from gradlab_reports.catalog import KINDS
 from gradlab_reports.figures.sweep_columns import plot_sweep_columns
 from gradlab_reports.figures.sweep_map import plot_sweep_map
+from gradlab_reports.figures.sweep_models import plot_sweep_models
 from gradlab_reports.figures.sweep_rate import plot_sweep_rate
 from gradlab_reports.loading import load_frame
 from gradlab_reports.sweep_axes import told_apart
+from gradlab_reports.sweep_loading import fitting_kinds
 
 WriteRun = Callable[..., Path]
 GAMMAS = (0.5, 1.0, 2.0)
@@ -163,3 +165,59 @@ def test_the_map_names_files_by_the_ends_of_their_paths() -> None:
     figure_of(ax).draw_without_rendering()
     labels = [label.get_text() for label in ax.get_yticklabels()]
     assert [label[-12:] for label in labels] == ["/epoch-1.npz", "/epoch-2.npz"]
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> Path:
+    """Sweep over three files of two recurrences, one of which could not be read."""
+    rows = [
+        {"model": f"run/epoch-{epoch}.pt", "recurrence": name, "seed": seed, "gamma_w": np.nan}
+        | {"rate": -1.0 / epoch - 0.1 * seed - 0.2 * (name == "b"), "horizon_1pct": 5.0 * epoch}
+        | {"status": "ok", "message": "", "regime": "vanishing"}
+        for epoch in (2, 5, 10)
+        for name in "ab"
+        for seed in (0, 1, 2)
+    ]
+    table = pd.DataFrame(rows)
+    table.loc[table["model"] == "run/epoch-5.pt", ["rate", "horizon_1pct"]] = np.nan
+    table.loc[table["model"] == "run/epoch-10.pt", "horizon_1pct"] = np.nan
+    table.to_csv(tmp_path / "sweep.csv", index=False, na_rep="nan")
+    return tmp_path
+
+
+def test_rate_and_horizon_of_model_files_are_medians_in_the_order_of_the_files(
+    checkpoints: Path,
+) -> None:
+    ax = plot_sweep_models(load_frame(checkpoints, KINDS["models"]))
+    upper, lower = panels(ax)
+    rates = [np.asarray(line.get_ydata(), dtype=float) for line in upper.lines[:2]]
+    np.testing.assert_allclose(rates[0], [-0.6, np.nan, -0.2])
+    np.testing.assert_allclose(rates[1], [-0.8, np.nan, -0.4])
+    np.testing.assert_array_equal(lower.lines[0].get_ydata(), [10.0, np.nan, np.nan])
+    assert "not within the run: 6 of 12 networks" in [text.get_text() for text in lower.texts]
+    labels = [label.get_text() for label in lower.get_xticklabels()]
+    assert labels == ["epoch-2.pt", "epoch-5.pt", "epoch-10.pt"]
+    legend = upper.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
+
+
+def test_model_files_without_spectral_norms_have_their_own_figure_alone(checkpoints: Path) -> None:
+    assert {path.stem for path in write_sweep_figures(checkpoints)} == {"models"}
+    table = pd.read_csv(checkpoints / "sweep.csv").assign(gamma_w=1.5)
+    table.to_csv(checkpoints / "sweep.csv", index=False)
+    assert [kind.name for kind in fitting_kinds(checkpoints)] == [
+        "models",
+        "rate",
+        "decay-by-gamma",
+    ]
+
+
+def test_many_long_words_across_are_thinned_and_slanted(checkpoints: Path) -> None:
+    names = [f"cellar/a-rather-long-name-{k}.pt" for k in range(60)]
+    table = pd.DataFrame({"model": names, "rate": np.linspace(-1.0, 0.0, 60)})
+    ax = plot_sweep_columns(table, x="model")
+    labels = ax.get_xticklabels()
+    assert len(labels) == 12
+    assert labels[0].get_text() == "a-rather-long-name-0.pt"
+    assert {label.get_rotation() for label in labels} == {30.0}

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import gradlab as gl
 from gradlab_reports import write_sweep_words
-from gradlab_reports.sweep_words import sweep_text
+from gradlab_reports.sweep_words import models_text, sweep_text
 
 WriteRun = Callable[..., Path]
 
@@ -88,6 +89,22 @@ def test_curves_are_told_apart_by_what_differs_and_not_all_at_length() -> None:
 @pytest.mark.parametrize(("scale", "words"), [("", "No spectral norm"), ("gain", "No network")])
 def test_sweep_without_a_curve_says_why(scale: str, words: str) -> None:
     assert sweep_text({"scale": scale, "curves": []}).startswith(words)
+
+
+def test_way_over_model_files_is_told_for_each_recurrence() -> None:
+    rows = [
+        {"model": f"run/{epoch}.pt", "recurrence": name, "rate": rate, "horizon_1pct": lag}
+        for name, told in (("a", [(-0.5, 9.0), (-0.7, 6.0), (-0.1, math.nan)]), ("b", [(-0.25, 7)]))
+        for epoch, (rate, lag) in enumerate(told)
+    ]
+    rows.append(
+        {"model": "run/9.pt", "recurrence": "b", "rate": math.nan, "horizon_1pct": math.nan}
+    )
+    first, second = models_text(pd.DataFrame(rows)).split("\n\n")
+    assert first.startswith("recurrence a: over 3 model files from 0.pt to 2.pt")
+    assert "from −0.500 to −0.100 nats per step (lowest −0.700, highest −0.100)" in first
+    assert first.endswith("stays below 1 % from 9 to beyond the run.")
+    assert second.endswith("from 7 to 7. 1 file could not be measured.")
 
 
 def test_page_holds_the_words_and_the_figures_that_are_there(write_sweep: WriteRun) -> None:

@@ -47,7 +47,7 @@ def test_kinds_are_those_of_the_contract() -> None:
     assert set(figure_kinds()) == {
         "decay", "pairs", "spectrum", "singular-values", "saturation", "ladder",
         "gradient", "gradient-pairs", "gates", "paths", "rate", "decay-by-gamma", "compare",
-        "training", "clipping", "lyapunov", "bounds", "directions", "sweep", "regime-map",
+        "training", "clipping", "lyapunov", "bounds", "directions", "sweep", "regime-map", "models",
         "slopes", "units",
     }  # fmt: skip
 

@@ -20,8 +20,9 @@ KindOption = Annotated[
         metavar="KIND",
         help="Of a run: decay, ladder, bounds, directions, pairs, spectrum, singular-values, "
         "lyapunov, saturation, slopes or units, with a loss gradient or gradient-pairs, of gated "
-        "cells gates or paths; of a sweep: rate, decay-by-gamma, regime-map, or sweep for any of "
-        "its columns; of a comparison: compare; of a training: training or clipping.",
+        "cells gates or paths; of a sweep: rate, decay-by-gamma, regime-map, of model files "
+        "models, or sweep for any of its columns; of a comparison: compare; of a training: "
+        "training or clipping.",
         show_default=False,
     ),
 ]

@@ -12,6 +12,7 @@ from gradlab_reports.canvas import axes_or_new, beside
 from gradlab_reports.frames import drawn_share, some_rows
 from gradlab_reports.spelling import plain, shortened
 from gradlab_reports.style import MEASURED, SERIES, SERIES_MARKERS, styled
+from gradlab_reports.sweep_axes import name_places, short_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +74,8 @@ def plot_sweep_columns(
     gl.SettingError
         If ``y`` holds no numbers, or there are too many panels.
     """
+    from pandas.api.types import is_numeric_dtype
+
     _check(frame, y, [name for name in (x, y, hue, facet) if name is not None])
     rows = _drawable(frame, x, y)
     values = [None] if facet is None else list(dict.fromkeys(rows[facet]))
@@ -87,6 +90,9 @@ def plot_sweep_columns(
         part = rows if facet is None else rows[rows[facet] == value]
         _draw(panel, part, rows, (x, y, hue), last=panel is panels[-1])
         panel.set_xlabel(NAMES.get(x, x))
+        if not is_numeric_dtype(rows[x]):
+            shown = list(dict.fromkeys(part[x].astype(str)))
+            name_places(panel, short_names(shown) if x == "model" else shown)
         panel.set_ylabel(NAMES.get(y, y) if panel is panels[0] else "")
         if facet is not None:
             panel.set_title(shortened(f"{facet} {value}", 40), parse_math=False)
