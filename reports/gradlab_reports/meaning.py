@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import gradlab as gl
-from gradlab_reports.spelling import factor, plain
+from gradlab_reports.spelling import factor, plain, share
 from gradlab_reports.tables import Table, number
 
 CHANGES = {
@@ -126,10 +126,13 @@ def _clipping(recurrence: Mapping[str, Any]) -> str:
         "long, and gives no gradient back to lags that have lost theirs."
     )
     if math.isfinite(height):
+        norm, clipped = factor(height), ""
+        if height > 0.0:
+            clipped = f"one of 1 would leave {share(math.exp(-height))} of its length, and "
         return (
-            f"The gradient of W_hh over these sequences has norm {factor(height)} (measured): a "
-            "clip threshold below that would shorten it, one above it would only where other "
-            f"weights add to the norm. {effect}"
+            f"The gradient of W_hh over these sequences has norm {norm} (measured). Of clip "
+            f"thresholds, {clipped}one above {norm} would change nothing, unless other weights add "
+            f"to the norm. {effect}"
         )
     return effect if str(recurrence["regime"]["name"]) == "exploding" else ""
 

@@ -191,7 +191,8 @@ def key_numbers(recurrence: Mapping[str, Any]) -> list[KeyNumber]:
     saturated = number(recurrence.get("saturated_share"))
     if not math.isnan(saturated):
         rule = (recurrence.get("saturation") or {}).get("rule", "rule not saved")
-        words = f"of the units saturated ({rule})"
+        each = "each gate by its own rule" if ";" in str(rule) else rule
+        words = f"of the units saturated ({each})"
         numbers.append(KeyNumber(value=share(saturated), meaning=words))
     return numbers
 

@@ -69,7 +69,10 @@ def test_the_format_that_is_left_first_comes_first_with_what_is_known_of_it() ->
 def test_clipping_is_told_from_the_runs_own_norm_and_promises_no_lost_lag() -> None:
     words = said("vanishing", gradient={"lag_90": 4, "lag_99": 9, "log_total_norm": math.log(2.5)})
     assert "the lags 0 to 4 hold 90 % and the lags 0 to 9 hold 99 % (measured" in words
-    assert "has norm 2.50 (measured)" in words
+    assert "has norm 2.50 (measured). Of clip thresholds, one of 1 would leave 40 % of" in words
+    assert "and one above 2.50 would change nothing, unless" in words
+    low = said("vanishing", gradient={"lag_90": 4, "lag_99": 9, "log_total_norm": -1.0})
+    assert "Of clip thresholds, one above 0.368 would change nothing" in low
     assert "gives no gradient back to lags that have lost theirs" in words
     assert "Clipping" in said("exploding")
     assert "Clipping" not in said("vanishing")

@@ -36,7 +36,7 @@ from gradlab_cli.outputs import (
     keeping_numbers,
     tell_failures,
 )
-from gradlab_cli.sources import measure
+from gradlab_cli.sources import RANDOM, measure
 from gradlab_cli.summary import verdict_lines
 
 
@@ -60,7 +60,7 @@ def report(
         _refuse_settings(measurement, sequence, random, loss)
         folder = _saved_run(Path(source), output, formats, force=force)
     else:
-        folder = _required(output)
+        folder = _required(output, source)
         claim_folder(folder, force=force)
         with console.working("measuring"):
             dynamics = measure(source, random, sequence, measurement, loss)
@@ -78,10 +78,12 @@ def is_saved_run(source: str) -> bool:
     return source not in gl.scenario_names() and Path(source).is_dir()
 
 
-def _required(output: Path | None) -> Path:
+def _required(output: Path | None, source: str) -> Path:
     if output is None:
+        known = source in (RANDOM, *gl.scenario_names()) or Path(source).exists()
+        meant = "" if known else f", unless SOURCE is a saved run: there is no folder {source}"
         raise typer.BadParameter(
-            "names the folder of the report, and is missing", param_hint="--output"
+            f"names the folder of the report, and is missing{meant}", param_hint="--output"
         )
     return output
 
