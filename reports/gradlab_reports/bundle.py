@@ -15,6 +15,7 @@ import gradlab as gl
 from gradlab_reports.catalog import (
     COMPARISON,
     KINDS,
+    PAGE_FILES,
     PAGE_FORMATS,
     RUN_KINDS,
     SWEEP_COLUMNS,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("gradlab_reports")
 
 FORMATS = ("png", "svg", "pdf")
-COMPARISON_PAGES = {"html": "compare.html", "md": "compare.md", "json": "compare.page.json"}
 
 
 def write_report(folder: Path, *, formats: Sequence[str] = ("html",)) -> Path:
@@ -209,8 +209,8 @@ def write_training(folder: Path, *, formats: Sequence[str] = ("html",)) -> Path:
     log = read_table(folder / "training.csv", KINDS["training"].columns)
     drawings = _draw_figures(folder, TRAINING_KINDS)
     compose = training_article(read_document(folder / "manifest.json"), log, drawings)
-    names = {name: f"training.{name}" for name in PAGE_FORMATS}
-    return _write_articles(folder, compose, drawings, TRAINING_TABLES, names, formats)
+    files = PAGE_FILES["training"]
+    return _write_articles(folder, compose, drawings, TRAINING_TABLES, files, formats)
 
 
 def _write_figures(folder: Path, kinds: Sequence[FigureKind], command: str) -> list[Path]:
@@ -241,7 +241,7 @@ def _write_articles(
     compose: Callable[[Filling], Article],
     drawings: Sequence[Drawing],
     tables: Mapping[str, str],
-    names: Mapping[str, str],
+    files: Mapping[str, str],
     formats: Sequence[str],
 ) -> Path:
     """Write a page in some formats, and return the path of the first."""
@@ -249,8 +249,8 @@ def _write_articles(
 
     for format in formats:
         text = article_text(compose, format, drawings, folder, tables)
-        _write(folder / names[format], text.encode("utf-8"))
-    return folder / names[formats[0]]
+        _write(folder / files[format], text.encode("utf-8"))
+    return folder / files[formats[0]]
 
 
 def _check_formats(formats: Sequence[str]) -> None:
@@ -292,7 +292,8 @@ def write_comparison(folder: Path, *, formats: Sequence[str] = ("html",)) -> Pat
     document, manifest = open_comparison(folder), read_document(folder / "manifest.json")
     drawings = _draw_figures(folder, [COMPARISON])
     compose = comparison_article(document, manifest, drawings)
-    return _write_articles(folder, compose, drawings, COMPARISON_TABLES, COMPARISON_PAGES, formats)
+    files = PAGE_FILES["comparison"]
+    return _write_articles(folder, compose, drawings, COMPARISON_TABLES, files, formats)
 
 
 def _draw_whole(folder: Path, kind: FigureKind) -> Drawing:

@@ -235,6 +235,11 @@ KINDS = {
 
 # Formats of a run's page, the usual one first.
 PAGE_FORMATS = ("html", "md", "json")
+# Files of the pages that are not about one run, by the kind that a manifest tells.
+PAGE_FILES = {
+    "comparison": {"html": "compare.html", "md": "compare.md", "json": "compare.page.json"},
+    "training": {name: f"training.{name}" for name in PAGE_FORMATS},
+}
 
 
 def page_formats() -> tuple[str, ...]:

@@ -331,6 +331,8 @@ def test_the_page_is_written_in_the_formats_asked_for(
     assert outcome.out.splitlines()[-1] == str(out / "compare.md")
     assert set(contents(out)) == FILES - {"compare.html"} | {"compare.md", "compare.page.json"}
     assert gradlab("compare", "rnn", "gru", "--format", "tex").code == 1
+    again = gradlab("report", out)
+    assert (again.code, again.out) == (0, f"{out / 'compare.html'}\n")
 
 
 def test_figure_that_fails_loses_no_number(

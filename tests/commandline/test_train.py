@@ -80,6 +80,22 @@ def test_the_page_of_a_training_is_written_in_the_formats_asked_for(
     assert not (tmp_path / "other").exists()
 
 
+def test_the_page_of_a_training_is_rendered_again_without_training(
+    gradlab: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert gradlab("train", "echo", *SMALL, "-o", out).code == 0
+    page = (out / "training.html").read_bytes()
+    assert "--force" in gradlab("report", out).error
+    outcome = gradlab("report", out, "--format", "html,md", "--force", "--json")
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["pages"] == [str(out / f"training.{n}") for n in ("html", "md")]
+    assert (out / "training.html").read_bytes() == page
+    refused = gradlab("report", out, "-o", tmp_path / "other")
+    assert refused.code == 2
+    assert "rendered in its own folder" in refused.err
+
+
 def test_weights_can_be_inspected(gradlab: Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert gradlab("train", "echo", *SMALL, "-o", out).code == 0

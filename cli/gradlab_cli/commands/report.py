@@ -36,6 +36,7 @@ from gradlab_cli.outputs import (
     keeping_numbers,
     tell_failures,
 )
+from gradlab_cli.rendering import article_kind, render_article
 from gradlab_cli.sources import RANDOM, measure
 from gradlab_cli.summary import verdict_lines
 
@@ -58,6 +59,10 @@ def report(
     formats = chosen_formats(format)
     if is_saved_run(source):
         _refuse_settings(measurement, sequence, random, loss)
+        kind = article_kind(Path(source))
+        if kind is not None:
+            render_article(Path(source), kind, output, formats, console, force=force)
+            return
         folder = _saved_run(Path(source), output, formats, force=force)
     else:
         folder = _required(output, source)

@@ -35,7 +35,7 @@ ReportSourceArgument = Annotated[
     typer.Argument(
         metavar="SOURCE",
         help="A scenario (vanishing, exploding, saturated), a model file, random, or the folder of "
-        "a saved run, which is only rendered.",
+        "a saved run, comparison or training, which is only rendered.",
         show_default=False,
     ),
 ]
