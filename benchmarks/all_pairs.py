@@ -8,13 +8,15 @@ import numpy as np
 
 import gradlab as gl
 from benchmarks.comparing import Costs, Problem, Target, faster, share
+from benchmarks.jacobian_profile import MOST_COMPILED
 from benchmarks.networks import chain, tanh_network
-from benchmarks.peers import all_norms_by_numpy, all_norms_by_torch, pairs
+from benchmarks.peers import all_norms_by_numpy, all_norms_by_torch, installed, pairs
 from benchmarks.timing import Candidate, peak_bytes, raced
 from gradlab.arrays import Array
 
 # Most of the floor that the certified spectral norms may cost, by size and steps.
 SPECTRAL = {(64, 200): 3.0, (128, 200): 1.3, (256, 200): 1.0, (128, 400): 0.8, (256, 400): 0.6}
+COMPILED = "spectral, compiled"
 NUMPY, TORCH = "NumPy, batched", "torch, batched"
 ENDS = {64: 40, 128: 16, 256: 8}  # end times of the peers that stand for all
 TOLERANCE = 1e-10
@@ -40,11 +42,13 @@ def problems() -> list[Problem]:
 
 def targets(size: int, steps: int, most: float) -> list[Target]:
     """Against the floor; at 200 steps against batched products too."""
-    floor = share("spectral", "floor", most)
+    floor = [share("spectral", "floor", most)]
+    if size in MOST_COMPILED:
+        floor.append(share(COMPILED, "floor", most))
     if steps > 200:
-        return [floor]
+        return floor
     times = 6.0 if size >= 128 else None
-    return [floor, faster("spectral", NUMPY, times), faster("spectral", TORCH, times)]
+    return [*floor, faster("spectral", NUMPY, times), faster("spectral", TORCH, times)]
 
 
 def measure(size: int, steps: int) -> Costs:
@@ -57,21 +61,31 @@ def measure(size: int, steps: int) -> Costs:
     candidates: dict[str, Candidate | None] = {
         "floor": chain(cell.W_hh, pairs(steps)),
         "spectral": Candidate(run=partial(log_norms, cell, trajectory)),
+        **compiled(cell, trajectory),
         **(peers if steps <= 200 else {NUMPY: peers[NUMPY]}),
     }
     return raced(candidates, rounds=ROUNDS, difference=partial(difference, ENDS[size]))
 
 
-def log_norms(cell: gl.VanillaCell, trajectory: gl.Trajectory) -> Array:
+def compiled(cell: gl.VanillaCell, trajectory: gl.Trajectory) -> dict[str, Candidate | None]:
+    """The same in machine code at the sizes that it is for; None where Numba is not installed."""
+    if cell.state_size not in MOST_COMPILED:
+        return {}
+    run = partial(log_norms, cell, trajectory, kernel="numba")
+    return {COMPILED: Candidate(run=run) if installed("numba") else None}
+
+
+def log_norms(cell: gl.VanillaCell, trajectory: gl.Trajectory, kernel: str = "numpy") -> Array:
     """Natural logarithm of all spectral norms, t and then k ascending."""
-    profile = gl.jacobian_profile(cell, trajectory, anchors="all", smallest=False)
+    profile = gl.jacobian_profile(cell, trajectory, anchors="all", smallest=False, kernel=kernel)
     return np.asarray(profile.log_norm[np.lexsort((profile.k, profile.t))])
 
 
 def difference(ends: int, results: Mapping[str, Any]) -> float:
     """Between all logarithms of the end times that the peer was run for."""
     exact = np.log(np.concatenate(results[NUMPY]))
-    return float(np.abs(results["spectral"][: pairs(ends)] - exact).max())
+    found = [results[name] for name in ("spectral", COMPILED) if name in results]
+    return float(max(np.abs(norms[: pairs(ends)] - exact).max() for norms in found))
 
 
 def memory_problem(size: int, steps: int) -> Problem:

@@ -44,7 +44,7 @@ def measure() -> Costs:
 
 def log_norms(cell: gl.VanillaCell, trajectory: gl.Trajectory) -> Array:
     """Natural logarithm of the spectral norms; lags from the last time down, sequences across."""
-    profile = gl.jacobian_profile(cell, trajectory, anchors="last", smallest=False)
+    profile = gl.jacobian_profile(cell, trajectory, anchors="last", smallest=False, kernel="numpy")
     order = np.lexsort((profile.sequence, profile.lag))
     return np.asarray(profile.log_norm[order].reshape(STEPS, BATCH))
 

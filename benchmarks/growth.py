@@ -54,12 +54,12 @@ def fitted_exponent(values: Sequence[int], costs: Sequence[float]) -> float:
 
 def profile(cell: gl.VanillaCell, trajectory: gl.Trajectory) -> object:
     """Norms at every lag from the last time."""
-    return gl.jacobian_profile(cell, trajectory, anchors="last", smallest=False)
+    return gl.jacobian_profile(cell, trajectory, anchors="last", smallest=False, kernel="numpy")
 
 
 def all_pairs(cell: gl.VanillaCell, trajectory: gl.Trajectory) -> object:
     """Norms of every pair of times."""
-    return gl.jacobian_profile(cell, trajectory, anchors="all", smallest=False)
+    return gl.jacobian_profile(cell, trajectory, anchors="all", smallest=False, kernel="numpy")
 
 
 def lyapunov(cell: gl.VanillaCell, trajectory: gl.Trajectory) -> object:

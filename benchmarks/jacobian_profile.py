@@ -11,6 +11,7 @@ from benchmarks.comparing import Costs, Problem, Target, faster, share
 from benchmarks.networks import chain, tanh_network
 from benchmarks.peers import (
     autograd,
+    installed,
     jacobian_by_torch,
     jacrev,
     log_norms_by_jax,
@@ -26,7 +27,9 @@ MOST: dict[str, dict[int, float | None]] = {
     "gaussian": {64: 5.0, 128: 1.4, 256: 0.75, 512: 0.5, 1024: 0.4},
     "orthogonal": {64: None, 128: 2.5, 256: 1.4, 512: 1.1},
 }
+MOST_COMPILED = {64: 2.5}  # the same for machine code, at the sizes that it is for
 WITH_PEERS = ("gaussian", 1.2)  # the peers cost the same whatever the weights are
+COMPILED = "norms, compiled"
 SVD, JAX = "product and SVD", "JAX scan of product and SVD"
 JACREV, AUTOGRAD = "torch.func.jacrev", "torch.autograd.functional.jacobian"
 SVD_LAGS = {1024: 10}  # lags that stand for all
@@ -51,21 +54,20 @@ def problems() -> list[Problem]:
 
 
 def targets(kind: str, gain: float, size: int) -> list[Target]:
-    """Against the floor, and where there are peers against these."""
-    floor = [
+    """Against the floor, and where there are peers against these, in either kernel."""
+    compiled = kind == "gaussian" and size in MOST_COMPILED
+    found = [
         share("norms", "floor", MOST[kind][size]),
         share("norms and smallest", "floor"),
+        *([share(COMPILED, "floor", MOST_COMPILED[size])] if compiled else []),
     ]
     if (kind, gain) != WITH_PEERS:
-        return floor
+        return found
     decompositions = 3.0 if size == 64 else 10.0 if size >= 256 else None
-    return [
-        *floor,
-        faster("norms", SVD, decompositions),
-        faster("norms", JAX, decompositions),
-        faster("norms", JACREV, 140.0),
-        faster("norms", AUTOGRAD, 1000.0),
-    ]
+    faster_than = {SVD: decompositions, JAX: decompositions, JACREV: 140.0, AUTOGRAD: 1000.0}
+    kernels = ("norms", COMPILED) if compiled else ("norms",)
+    found += [faster(each, peer, times) for each in kernels for peer, times in faster_than.items()]
+    return found
 
 
 def measure(kind: str, gain: float, size: int) -> Costs:
@@ -75,8 +77,9 @@ def measure(kind: str, gain: float, size: int) -> Costs:
     candidates: dict[str, Candidate | None] = {
         "floor": chain(cell.W_hh, STEPS, most=STEPS if size <= 512 else 50),
         "norms": Candidate(run=partial(log_norms, cell, trajectory), patience=20.0),
+        **({COMPILED: compiled_norms(cell, trajectory)} if size in MOST_COMPILED else {}),
         "norms and smallest": Candidate(
-            run=lambda: gl.jacobian_profile(cell, trajectory, anchors="last")
+            run=lambda: gl.jacobian_profile(cell, trajectory, anchors="last", kernel="numpy")
         ),
         SVD: Candidate(run=partial(log_norms_by_svd, cell, trajectory, lags), times=STEPS / lags),
     }
@@ -90,17 +93,25 @@ def measure(kind: str, gain: float, size: int) -> Costs:
     return raced(candidates, rounds=7 if size <= QUICK else 2, difference=largest_difference)
 
 
-def log_norms(cell: Any, trajectory: gl.Trajectory) -> Array:
+def compiled_norms(cell: Any, trajectory: gl.Trajectory) -> Candidate | None:
+    """The same in machine code, compiled before it is timed; None where Numba is not installed."""
+    if not installed("numba"):
+        return None
+    return Candidate(run=partial(log_norms, cell, trajectory, kernel="numba"), patience=20.0)
+
+
+def log_norms(cell: Any, trajectory: gl.Trajectory, kernel: str = "numpy") -> Array:
     """The natural logarithm of the spectral norm at lags 1 to T from the last time."""
-    profile = gl.jacobian_profile(cell, trajectory, anchors="last", smallest=False)
+    profile = gl.jacobian_profile(cell, trajectory, anchors="last", smallest=False, kernel=kernel)
     return np.asarray(profile.log_norm[np.argsort(profile.lag, kind="stable")])
 
 
 def largest_difference(results: Mapping[str, Any]) -> float:
     """Between gradlab's logarithms and those of every peer that was run."""
-    norms = results["norms"]
-    whole = [results[name] for name in (SVD, JAX) if name in results]
-    single = [results[name] for name in (JACREV, AUTOGRAD) if name in results]
-    differences = [np.abs(norms[: len(each)] - each).max() for each in whole]
-    differences += [abs(norms[STEPS // 2 - 1] - each) for each in single]
+    differences = []
+    for norms in (results[name] for name in ("norms", COMPILED) if name in results):
+        whole = [results[name] for name in (SVD, JAX) if name in results]
+        single = [results[name] for name in (JACREV, AUTOGRAD) if name in results]
+        differences += [np.abs(norms[: len(each)] - each).max() for each in whole]
+        differences += [abs(norms[STEPS // 2 - 1] - each) for each in single]
     return float(max(differences))

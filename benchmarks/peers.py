@@ -1,6 +1,6 @@
 """What people write without gradlab: the same numbers by NumPy, PyTorch and JAX.
 
-PyTorch and JAX are not dependencies: a peer that is not installed is None.
+PyTorch and JAX are not dependencies, and Numba is an extra: what is not installed is None.
 """
 
 import importlib
@@ -17,9 +17,14 @@ from benchmarks.timing import Candidate
 from gradlab.arrays import Array
 
 
+def installed(package: str) -> bool:
+    """Whether a package is there; it is not imported."""
+    return importlib.util.find_spec(package) is not None
+
+
 def torch() -> Any:
     """PyTorch on one thread, or None."""
-    if importlib.util.find_spec("torch") is None:
+    if not installed("torch"):
         return None
     module = importlib.import_module("torch")
     module.set_num_threads(1)
@@ -28,7 +33,7 @@ def torch() -> Any:
 
 def jax() -> Any:
     """JAX in float64 on one thread, or None."""
-    if importlib.util.find_spec("jax") is None:
+    if not installed("jax"):
         return None
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
     module = importlib.import_module("jax")
