@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gradlab.analysis.compressed import DroppedRowsGrowError
+from gradlab.analysis.dense_profiles import dense_rows, pays
 from gradlab.analysis.followed import followed
 from gradlab.analysis.kernels import chosen_kernel
 from gradlab.analysis.products import InverseProducts, NormQueue, ScaledProducts, log_smallest
@@ -44,6 +45,7 @@ def jacobian_profile(
     max_lag: int | None = None,
     anchors: Anchors = "all",
     smallest: bool = True,
+    spectral: bool = True,
     kernel: str = "auto",
 ) -> JacobianProfile:
     r"""Spectral and Frobenius norm of :math:`\partial h_t/\partial h_k` against t - k.
@@ -62,6 +64,9 @@ def jacobian_profile(
     smallest
         Whether to measure the smallest singular value too, from the product of the inverses; about
         doubles the work.
+    spectral
+        Whether to measure spectral norms, and smallest singular values with them. Frobenius norms
+        alone take a fraction of the time where all end times are asked for.
     kernel
         ``"numpy"``, ``"numba"`` for machine code where states are small (below 96 numbers, or 128
         and lags up to 128), or ``"auto"``: that where the extra ``fast`` is installed and NumPy
@@ -77,6 +82,8 @@ def jacobian_profile(
         of norms to the norm of the product. From 96 units on, and beyond 24 steps, the product is
         kept by the directions that still count: what is dropped is estimated by random probes, so
         that there the 1e-10 is very likely and not proven (docs/theory.md, "Compressed products").
+        From 16 units and 16 lags on, where half of the end times or more are wanted, products are
+        taken by their halves and norms are proven to 1e-11 ("All pairs").
 
     Raises
     ------
@@ -90,17 +97,22 @@ def jacobian_profile(
     Notes
     -----
     Source: Pascanu, Mikolov and Bengio (2013), ICML, section 2. Cost: one N×N product a pair and a
-    power step or, where that certifies nothing, an eigenvalue solve.
+    power step or, where that certifies nothing, an eigenvalue solve. For all end times, about
+    T log T products and a few products of a matrix and a vector a pair; memory for T matrices.
     """
     if max_lag is not None and max_lag < 1:
         raise SettingError(f"max_lag {max_lag}: expected at least 1")
-    rows = _ROWS[kernel_for(cell, trajectory, max_lag, anchors, smallest=smallest, kernel=kernel)]
+    smallest = smallest and spectral
+    kernel = kernel_for(cell, trajectory, max_lag, anchors, smallest=smallest, kernel=kernel)
+    rows = _ROWS[kernel] if spectral else _frobenius_rows
     parts = [
         part
         for length in np.unique(trajectory.lengths)
         for part in _equal_lengths(cell, trajectory, int(length), max_lag, anchors, smallest, rows)
     ]
     table = np.concatenate(parts, axis=1)
+    if not spectral:
+        table[4] = np.nan
     table = table[:, np.lexsort((table[3], table[1], table[0]))]
     integers = {name: table[i].astype(np.int64) for i, name in enumerate(COLUMNS[:4])}
     return JacobianProfile(**integers, **dict(zip(COLUMNS[4:], table[4:], strict=True)))
@@ -173,6 +185,57 @@ def _equal_lengths(
         yield from rows(cell, trajectory, sequences, ends, reach, smallest)
 
 
+def _numpy_rows(
+    cell: Cell,
+    trajectory: Trajectory,
+    sequences: Int[Array, " batch"],
+    ends: Int[Array, " ends"],
+    reach: int,
+    smallest: bool,
+) -> Iterator[Float[Array, "columns pairs"]]:
+    """Rows by halves of the sequences where that pays."""
+    if pays(cell.state_size, reach, ends):
+        yield from _rows_by_halves(cell, trajectory, sequences, ends, reach, smallest)
+    else:
+        yield from _stacked_rows(cell, trajectory, sequences, ends, reach, smallest)
+
+
+def _frobenius_rows(
+    cell: Cell,
+    trajectory: Trajectory,
+    sequences: Int[Array, " batch"],
+    ends: Int[Array, " ends"],
+    reach: int,
+    smallest: bool,
+) -> Iterator[Float[Array, "columns pairs"]]:
+    """Rows whose spectral norms may be anything."""
+    if pays(cell.state_size, reach, ends):
+        yield from _rows_by_halves(cell, trajectory, sequences, ends, reach, None)
+    else:
+        yield from _stacked_rows(cell, trajectory, sequences, ends, reach, smallest)
+
+
+def _rows_by_halves(
+    cell: Cell,
+    trajectory: Trajectory,
+    sequences: Int[Array, " batch"],
+    ends: Int[Array, " ends"],
+    reach: int,
+    smallest: bool | None,
+) -> Iterator[Float[Array, "columns pairs"]]:
+    """Rows sequence by sequence; Frobenius norms alone if ``smallest`` is None.
+
+    End times with a pair in doubt are done once more from products of their own.
+    """
+    for sequence in sequences:
+        chosen = np.array([sequence])
+        steps = cell.linearize(trajectory.select(chosen))
+        rows, doubtful = dense_rows(steps, int(sequence), ends, reach, smallest=smallest)
+        yield rows
+        if len(doubtful):
+            yield from _stacked_rows(cell, trajectory, chosen, doubtful, reach, bool(smallest))
+
+
 def _stacked_rows(
     cell: Cell,
     trajectory: Trajectory,
@@ -191,7 +254,7 @@ def _stacked_rows(
             yield from _swept(linearization, chosen, some, reach, smallest, alone)
 
 
-_ROWS: Mapping[str, Rows] = {"numpy": _stacked_rows, "numba": small_chain_rows}
+_ROWS: Mapping[str, Rows] = {"numpy": _numpy_rows, "numba": small_chain_rows}
 
 
 def _chunks(values: Int[Array, " n"], size: int) -> list[Int[Array, " part"]]:
