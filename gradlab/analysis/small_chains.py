@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from gradlab.analysis.products import (
-    RowScaled,
     UnitRowInverse,
     log_smallest,
     verdict,
@@ -55,32 +53,32 @@ class _Steps:
 
     def __init__(self, linearization: Linearization, most: int) -> None:
         self.linearization, self.most = linearization, most
-        self.same = isinstance(linearization[0], RowScaled)
+        self.scaled = linearization.row_scaled
         self.inverted: UnitRowInverse | None = None
 
     def blocks(self, ends: Int[Array, " ends"], reach: int) -> Iterator[_Block]:
         """Steps in the reach of some end times, from the last on."""
         lowest, highest = max(0, int(ends[0]) - reach), int(ends[-1])
-        size = highest - lowest if self.same else self.most
+        size = self.most if self.scaled is None else highest - lowest
         for end in range(highest, lowest, -size):
             low = max(lowest, end - size)
             if ((ends > low) & (ends - reach < end)).any():
                 yield self._block(low, end)
 
     def _block(self, low: int, end: int) -> _Block:
-        steps = [self.linearization[k] for k in range(end - 1, low - 1, -1)]
-        if self.same:
-            scaled = [cast(RowScaled, step).row_scaled for step in steps]
-            matrices = np.array(scaled[0][0][None], dtype=np.float64, order="C")
-            factors = np.array([d[0] for _, d in scaled], dtype=np.float64)
-        else:
+        if self.scaled is None:
+            steps = [self.linearization[k] for k in range(end - 1, low - 1, -1)]
             matrices = np.array([step.matrix()[0] for step in steps], dtype=np.float64)
             factors = np.ones(matrices.shape[:2])
+        else:
+            W, slopes = self.scaled
+            matrices = np.array(W[None], dtype=np.float64, order="C")
+            factors = np.array(slopes[low:end, 0][::-1], dtype=np.float64, order="C")
         return _Block(low=low, end=end, matrices=matrices, factors=factors)
 
     def inverses(self, block: _Block) -> UnitRowInverse:
         """Inverses of a block's matrices; of the one matrix of all blocks only once."""
-        if self.inverted is None or not self.same:
+        if self.inverted is None or self.scaled is None:
             self.inverted = UnitRowInverse.of(block.matrices)
         return self.inverted
 

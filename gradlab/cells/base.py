@@ -63,6 +63,11 @@ class Linearization(Sequence[LinearStep]):
     """The T linear steps along a trajectory; step j leads to time t = j + 1."""
 
     @property
+    def row_scaled(self) -> tuple[Float[Array, "n n"], Float[Array, "time batch n"]] | None:
+        """W and d of J = diag(d) W where all steps share a W, None if they do not."""
+        return None
+
+    @property
     def log_bound_factors(self) -> Mapping[str, Float[Array, "time batch"]]:
         """Logarithms of proven one-step bounds by the rung's name, loosest first; nats.
 

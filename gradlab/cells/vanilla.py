@@ -353,6 +353,11 @@ class VanillaLinearization(Linearization):
             return [self[i] for i in range(*index.indices(len(self)))]
         return VanillaStep(W_hh=self.W_hh, W_xh=self.W_xh, d=self.slopes[index])
 
+    @property
+    def row_scaled(self) -> tuple[Float[Array, "n n"], Float[Array, "time batch n"]]:
+        """W and the slopes phi'(z)."""
+        return self.W_hh, self.slopes
+
     def log_abs_det(self) -> Float[Array, "time batch"]:
         """ln |det J| of every step; W is factored once."""
         return log_abs_det(self.W_hh, self.slopes)
