@@ -14,7 +14,8 @@ from markdown.inlinepatterns import InlineProcessor
 # then what stands low or high behind it.
 LETTER = r"(?<![\w.])d?[A-Za-z\u0370-\u03ff]|(?<=[ΣΠ])[A-Za-z]|[‖)′'⁺]"
 WORD = r"(?<![\w.])(?:inf|sup|max|min)(?=_(?:\{|\w(?!\w)))"
-LOW = rf"({LETTER}|{WORD})_(\{{(?:[^{{}}]|\{{[^{{}}]*\}})+\}}|\w+)"
+INDEX = r"(?:(?![²³¹⁰⁴-⁹])\w)+"  # a power behind an index is none of it
+LOW = rf"({LETTER}|{WORD})_(\{{(?:[^{{}}]|\{{[^{{}}]*\}})+\}}|{INDEX})"
 HIGH = r"(?<=[\w)}‖|])\^(\([^()\s]+\)|\{[^{}]+\}|-?[\w−+]+)"
 
 

@@ -27,6 +27,7 @@ def built(text: str) -> str:
         ("|det P|^(1/n)", "|det P|<sup>1/n</sup>"),
         ("inf_S ‖S W‖, max_θ", "inf<sub>S</sub> ‖S W‖, max<sub>θ</sub>"),
         ("dL/dh_t and 2^-64", "dL/dh<sub>t</sub> and 2<sup>-64</sup>"),
+        ("‖W‖_F² and σ_x²", "‖W‖<sub>F</sub>² and σ<sub>x</sub>²"),
         ("max_lag and min_horizon", "max_lag and min_horizon"),
         ("log_norm of model_x.pt", "log_norm of model_x.pt"),
         ("`h_t` and *h_t*", "<code>h_t</code> and <em>h<sub>t</sub></em>"),
