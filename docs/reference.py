@@ -49,6 +49,7 @@ ROOMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Whole jobs: one network, several beside each other, a grid of random ones, a training.",
         (
             "dynamics",
+            "estimates",
             "comparison",
             "sweeps",
             "trainings",

@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from gradlab.errors import UnreachableTargetError as UnreachableTargetError
     from gradlab.errors import WorkerError as WorkerError
     from gradlab.errors import unknown_name as unknown_name
+    from gradlab.estimates import estimate as estimate
     from gradlab.norms import spectral_norm as spectral_norm
     from gradlab.norms import spectral_radius as spectral_radius
     from gradlab.records.backward import Gradients as Gradients
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from gradlab.records.comparison import Comparison as Comparison
     from gradlab.records.design import Design as Design
     from gradlab.records.dynamics import GradientDynamics as GradientDynamics
+    from gradlab.records.estimate import AnalysisEstimate as AnalysisEstimate
     from gradlab.records.gradients import GradientProfile as GradientProfile
     from gradlab.records.jacobians import JacobianProfile as JacobianProfile
     from gradlab.records.lyapunov import LyapunovSpectrum as LyapunovSpectrum
@@ -133,6 +135,7 @@ if TYPE_CHECKING:
     from gradlab.sweeps.grids import grid as grid
     from gradlab.sweeps.parquet import require_parquet as require_parquet
     from gradlab.sweeps.parquet import save_sweep_parquet as save_sweep_parquet
+    from gradlab.sweeps.pools import LocalProcesses as LocalProcesses
     from gradlab.sweeps.pools import available_cores as available_cores
     from gradlab.sweeps.sweeping import run_sweep as run_sweep
     from gradlab.sweeps.sweeping import sweep as sweep
@@ -214,6 +217,7 @@ _ROOMS = {
         "WorkerError",
         "unknown_name",
     ),
+    "gradlab.estimates": ("estimate",),
     "gradlab.norms": ("spectral_norm", "spectral_radius"),
     "gradlab.records.backward": ("Gradients",),
     "gradlab.records.certificates": ("Certificate", "Certificates"),
@@ -221,6 +225,7 @@ _ROOMS = {
     "gradlab.records.comparison": ("Comparison",),
     "gradlab.records.design": ("Design",),
     "gradlab.records.dynamics": ("GradientDynamics",),
+    "gradlab.records.estimate": ("AnalysisEstimate",),
     "gradlab.records.gradients": ("GradientProfile",),
     "gradlab.records.jacobians": ("JacobianProfile",),
     "gradlab.records.lyapunov": ("LyapunovSpectrum",),
@@ -246,7 +251,7 @@ _ROOMS = {
     "gradlab.sweeps.estimates": ("estimate_sweep",),
     "gradlab.sweeps.grids": ("grid",),
     "gradlab.sweeps.parquet": ("require_parquet", "save_sweep_parquet"),
-    "gradlab.sweeps.pools": ("available_cores",),
+    "gradlab.sweeps.pools": ("available_cores", "LocalProcesses"),
     "gradlab.sweeps.sweeping": ("run_sweep", "sweep"),
     "gradlab.trainings": ("train",),
     "gradlab.verification.verifying": ("verify",),

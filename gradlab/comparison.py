@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
+from gradlab.analysis.anchoring import automatic_anchors, left_out
 from gradlab.analysis.jacobians import Anchors
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell
 from gradlab.cells.stack import Network
-from gradlab.dynamics import analyze, automatic_anchors
+from gradlab.dynamics import analyze
 from gradlab.errors import SettingError
 from gradlab.records.comparison import ComparedRecurrence, Comparison
 from gradlab.records.dynamics import GradientDynamics
@@ -94,6 +95,7 @@ def compare_cells(
         valid = np.full(inputs.shape[1], len(inputs)) if lengths is None else lengths
         largest = max((cell.state_size for cell in cells.values()), default=1)
         anchors = automatic_anchors(valid, largest, max_lag)
+        assumptions = (*assumptions, *left_out("every cell", valid, anchors))
     measured = {}
     for label, cell in cells.items():
         measured[label] = analyze(

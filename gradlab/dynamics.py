@@ -2,69 +2,36 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from concurrent.futures import Executor
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from gradlab.analysis.bounds import bound_ladder
-from gradlab.analysis.certificates.collection import certificates as certify
-from gradlab.analysis.directions import affordable, directions
-from gradlab.analysis.ensembles import mean_field_of
-from gradlab.analysis.gates import gate_dynamics
-from gradlab.analysis.inspection import describe
-from gradlab.analysis.jacobians import Anchors, end_times, jacobian_profile, kernel_for
+from gradlab.analysis.anchoring import left_out
+from gradlab.analysis.jacobians import Anchors, kernel_for
 from gradlab.analysis.kernels import described_kernel
-from gradlab.analysis.lyapunov import lyapunov_spectrum
 from gradlab.analysis.objective import Objective, ObjectiveGradient, objective_gradient
-from gradlab.analysis.one_step import one_step_profile
-from gradlab.analysis.outlook import outlook
-from gradlab.analysis.precision import precision_horizon
-from gradlab.analysis.regime import regime
-from gradlab.analysis.saturation import saturation
-from gradlab.analysis.spectrum import spectral_summary
+from gradlab.analysis.working import Work
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell
-from gradlab.cells.stack import Network, Recurrence
+from gradlab.cells.stack import Network
 from gradlab.engine.losses import Readout
 from gradlab.engine.rollout import rollout_network
 from gradlab.errors import SettingError, unknown_name
 from gradlab.linalg import single_threaded_blas
+from gradlab.measuring import AnalysisSettings, Begun, anchors_of, finished
 from gradlab.provenance import provenance
-from gradlab.records.directions import DirectionProfile
 from gradlab.records.dynamics import (
     GradientDynamics,
     RecurrenceDynamics,
 )
-from gradlab.records.gradients import GradientProfile
-from gradlab.records.lyapunov import LyapunovSpectrum
 from gradlab.records.trajectory import Trajectory
 
 CERTIFICATES = ("cheap", "all")
-# Products that an automatic choice of end times may measure: about ten seconds at N = 64.
-AUTOMATIC_PAIRS = 20_000
-# Largest state whose exponents are all measured unless told otherwise, and how many of a larger
-# one: a frame of all its columns would cost as much as the rest of the analysis.
-ALL_EXPONENTS, FIRST_EXPONENTS = 256, 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisSettings:
-    """What may be chosen of an analysis, see `analyze`."""
-
-    anchors: Anchors
-    max_lag: int | None
-    threshold: float
-    strict: bool
-    block: int | str
-    exponents: int | None
-    transient: int | None
-    certificates: str
-    kernel: str
 
 
 def analyze(
@@ -78,6 +45,7 @@ def analyze(
     initial_state: Mapping[str, Array] | Array | None = None,
     lengths: Int[Array, " batch"] | None = None,
     anchors: Anchors = "auto",
+    max_pairs: int | None = None,
     max_lag: int | None = None,
     threshold: float = 0.97,
     strict: bool = True,
@@ -91,6 +59,7 @@ def analyze(
     description: str = "inputs given as an array",
     synthetic: bool = False,
     assumptions: Sequence[str] = (),
+    executor: Executor | None = None,
 ) -> GradientDynamics:
     """Run a network over sequences and measure its gradient dynamics.
 
@@ -111,7 +80,10 @@ def analyze(
         Valid steps of each sequence.
     anchors
         End times of the long-term Jacobians, as `jacobian_profile` takes them, or ``"auto"``: as
-        many evenly spaced ones as keep the work small.
+        many evenly spaced ones as ``max_pairs`` allows.
+    max_pairs
+        Pairs (t, k) that ``"auto"`` may measure in a recurrence of up to 64 numbers; fewer by the
+        cube of the size in larger ones. 20 000 if None.
     max_lag
         Longest lag.
     threshold, strict
@@ -135,6 +107,9 @@ def analyze(
     source, description, synthetic, assumptions
         Recorded: where the weights came from, what the sequences are, whether they are synthetic,
         and what was assumed in reading either.
+    executor
+        Any of ``concurrent.futures``, whose workers measure beside each other; the numbers are the
+        same to the last bit.
 
     Returns
     -------
@@ -150,6 +125,7 @@ def analyze(
     whole = network if isinstance(network, Network) else Network.of(network)
     settings = AnalysisSettings(
         anchors=anchors,
+        max_pairs=max_pairs,
         max_lag=max_lag,
         threshold=threshold,
         strict=strict,
@@ -160,21 +136,16 @@ def analyze(
         kernel=kernel,
     )
     objective = Objective.of(readout, targets, mask=mask, at=at)
-    states = _states_by_name(whole, initial_state)
+    states = states_by_name(whole, initial_state)
     with single_threaded_blas():
         runs = rollout_network(whole, inputs, initial_state=states, lengths=lengths)
         gradient = _gradient(whole, runs, objective)
-        measured = {
-            entry.name: _measure(entry, run, settings, gradient.profiles.get(entry.name))
-            for entry in whole.recurrences
-            if (run := runs.get(entry.name)) is not None
-        }
+        measured = _measured(whole, runs, settings, gradient, Work(executor))
     first = next(iter(runs.values()))
-    given = (*whole.assumptions, *assumptions)
     return GradientDynamics(
         recurrences=measured,
         sequences=_sequences(first, description, synthetic),
-        assumptions=(*given, *_directions(whole), *_left_out(whole, runs), *gradient.assumptions),
+        assumptions=(*_told(whole, runs, settings, assumptions), *gradient.assumptions),
         provenance=provenance(
             weights=_weights(whole, objective),
             inputs=_data(first, objective),
@@ -201,7 +172,7 @@ def _kernels(network: Network, runs: Mapping[str, Trajectory], settings: Analysi
             entry.cell,
             run,
             settings.max_lag,
-            _anchors(settings, run, entry.cell.state_size),
+            anchors_of(settings, run, entry.cell.state_size),
             kernel=settings.kernel,
         )
         for entry in network.recurrences
@@ -216,19 +187,6 @@ def _known(certificates: str) -> str:
     return certificates
 
 
-def automatic_anchors(lengths: Int[Array, " batch"], n: int, max_lag: int | None) -> Anchors:
-    """As many evenly spaced end times as keep the number of products near `AUTOMATIC_PAIRS`.
-
-    The number falls with the cube of the state size beyond 64, as the cost of a product grows.
-    """
-    longest = int(lengths.max())
-    allowed = AUTOMATIC_PAIRS * min(1.0, (64 / n) ** 3)
-    reach = min(longest, max_lag or longest)
-    pairs_an_anchor = len(lengths) * reach * (1.0 - 0.5 * reach / longest)
-    count = max(1, math.floor(allowed / pairs_an_anchor))
-    return "all" if count >= longest else count
-
-
 def _gradient(
     network: Network, runs: Mapping[str, Trajectory], objective: Objective | None
 ) -> ObjectiveGradient:
@@ -237,78 +195,23 @@ def _gradient(
     return objective_gradient(network, runs, objective)
 
 
-def _measure(
-    entry: Recurrence,
-    run: Trajectory,
+def _measured(
+    network: Network,
+    runs: Mapping[str, Trajectory],
     settings: AnalysisSettings,
-    gradient: GradientProfile | None,
-) -> RecurrenceDynamics:
-    cell = entry.cell
-    anchors = _anchors(settings, run, cell.state_size)
-    profile = jacobian_profile(
-        cell, run, max_lag=settings.max_lag, anchors=anchors, kernel=settings.kernel
-    )
-    one_step = one_step_profile(cell, run)
-    ladder = bound_ladder(cell, run, profile=profile, block=settings.block, one_step=one_step)
-    spectrum = spectral_summary(cell)
-    verdict = regime(profile, ladder, spectral_radius=spectrum.spectral_radius)
-    groups = profile.groups
-    median = groups.quantile(profile.log_norm, 0.5)
-    theory = mean_field_of(cell, run)
-    return RecurrenceDynamics(
-        description=describe(entry),
-        lengths=run.lengths,
-        spectrum=spectrum,
-        saturation=saturation(cell, run, threshold=settings.threshold, strict=settings.strict),
-        jacobians=profile,
-        ladder=ladder,
-        step_log_norm=one_step.log_norm,
-        regime=verdict,
-        horizon=precision_horizon(groups.lag, median, *verdict.trend),
-        gates=gate_dynamics(cell, run) if cell.carry(run) else None,
-        gradient=gradient,
-        mean_field=theory,
-        outlook=outlook(cell, run, theory=theory),
-        lyapunov=_lyapunov(cell, run, settings),
-        directions=_directions_kept(cell, run, settings),
-        certificates=certify(
-            cell,
-            search=settings.certificates == "all",
-            input_bound=float(np.abs(run.inputs[run.valid]).max(initial=0.0)),
-        ),
-    )
-
-
-def _directions_kept(
-    cell: Cell, run: Trajectory, settings: AnalysisSettings
-) -> DirectionProfile | None:
-    """Spectra of the products, where one of them takes no more than seconds."""
-    if not affordable(cell.state_size):
-        return None
-    return directions(cell, run, max_lag=settings.max_lag)
-
-
-def _lyapunov(cell: Cell, run: Trajectory, settings: AnalysisSettings) -> LyapunovSpectrum | None:
-    wanted, n = settings.exponents, cell.state_size
-    if wanted is not None and wanted < 0:
-        raise SettingError(f"exponents {wanted}: expected 0 (none) or more")
-    if wanted == 0:
-        return None
-    k = wanted or (n if n <= ALL_EXPONENTS else FIRST_EXPONENTS)
-    shortest = int(run.lengths.min())
-    transient = shortest // 10 if settings.transient is None else settings.transient
-    return lyapunov_spectrum(cell, run, k=min(k, n), transient=transient)
-
-
-def _anchors(settings: AnalysisSettings, run: Trajectory, n: int) -> Anchors:
-    if settings.anchors == "auto":
-        return automatic_anchors(run.lengths, n, settings.max_lag)
-    if len(end_times(run.steps, settings.anchors)) == 0:
-        raise SettingError(
-            f"anchors {settings.anchors!r}: expected end times in 1..{run.steps}, the steps of the "
-            "longest sequence"
-        )
-    return settings.anchors
+    gradient: ObjectiveGradient,
+    work: Work,
+) -> dict[str, RecurrenceDynamics]:
+    """All recurrences by name; what needs nothing else is begun for every one of them first."""
+    begun = [
+        (entry, runs[entry.name], Begun(entry.cell, runs[entry.name], settings, work))
+        for entry in network.recurrences
+        if entry.name in runs
+    ]
+    return {
+        entry.name: finished(entry, run, settings, gradient.profiles.get(entry.name), started)
+        for entry, run, started in begun
+    }
 
 
 def _sequences(run: Trajectory, description: str, synthetic: bool) -> dict[str, Any]:
@@ -320,6 +223,17 @@ def _sequences(run: Trajectory, description: str, synthetic: bool) -> dict[str, 
         "synthetic": synthetic,
         "description": description,
     }
+
+
+def _told(
+    network: Network,
+    runs: Mapping[str, Trajectory],
+    settings: AnalysisSettings,
+    given: Sequence[str],
+) -> tuple[str, ...]:
+    """What was assumed of files, and what else a reader has to know of the measurement."""
+    left = (*_left_out(network, runs), *_times_left_out(network, runs, settings))
+    return (*network.assumptions, *given, *_directions(network), *left)
 
 
 def _directions(network: Network) -> list[str]:
@@ -342,6 +256,21 @@ def _left_out(network: Network, runs: Mapping[str, Trajectory]) -> list[str]:
     ]
 
 
+def _times_left_out(
+    network: Network, runs: Mapping[str, Trajectory], settings: AnalysisSettings
+) -> list[str]:
+    """Sentences on the recurrences that are not measured at every end time, by our own choice."""
+    if settings.anchors != "auto":
+        return []
+    return [
+        sentence
+        for name, run in runs.items()
+        for sentence in left_out(
+            name, run.lengths, anchors_of(settings, run, network[name].state_size)
+        )
+    ]
+
+
 def _weights(network: Network, objective: Objective | None) -> dict[str, Array]:
     recurrent = {
         f"{entry.name}.{name}": array
@@ -361,9 +290,16 @@ def _data(run: Trajectory, objective: Objective | None) -> dict[str, Array]:
     return data | {"targets": objective.targets} | mask
 
 
-def _states_by_name(
+def states_by_name(
     network: Network, state: Mapping[str, Array] | Array | None
 ) -> dict[str, Array] | None:
+    """Initial states as `rollout_network` takes them; one array is that of a single recurrence.
+
+    Raises
+    ------
+    SettingError
+        If it is one array for several recurrences.
+    """
     if state is None or isinstance(state, Mapping):
         return None if state is None else dict(state)
     if len(network) != 1:

@@ -173,6 +173,25 @@ def certified_norms(
     )
 
 
+def gram_norms(
+    grams: Float[Array, "count n n"], start: Float[Array, "count n"], *, expected: int = FIRST_CHECK
+) -> CertifiedNorms:
+    """Norms of matrices P of which P^T P is known, as `certified_norms` gives them.
+
+    Parameters
+    ----------
+    grams
+        Of order one; may be overwritten.
+    start, expected
+        As there.
+    """
+    search = _Search(grams, start, np.trace(grams, axis1=1, axis2=2), expected)
+    search.by_grams(grams, np.arange(len(grams)), np.zeros(len(grams), dtype=bool))
+    return CertifiedNorms(
+        norms=search.norms, right=search.right, path=search.path, steps=search.steps
+    )
+
+
 class _Search:
     """Norms, vectors and paths of a stack, as far as they are proven."""
 
@@ -209,7 +228,15 @@ class _Search:
     def by_gram_matrices(self, some: Int[Array, " some"], settled: Bool[Array, " some"]) -> None:
         """What Lanczos steps, a Cholesky factor or an eigenvalue solve tell."""
         stack = _taken(self.stack, some)
-        grams = np.matmul(stack.transpose(0, 2, 1), stack)
+        self.by_grams(np.matmul(stack.transpose(0, 2, 1), stack), some, settled)
+
+    def by_grams(
+        self,
+        grams: Float[Array, "some m m"],
+        some: Int[Array, " some"],
+        settled: Bool[Array, " some"],
+    ) -> None:
+        """The same from P^T P, which may be overwritten."""
         self.path[some] = EXACT
         if grams.shape[1] >= SMALLEST_FOR_LANCZOS:
             if len(fresh := np.flatnonzero(~settled)):

@@ -104,6 +104,7 @@ class MeasureOptions(ReadingOptions):
     """What is measured, and how."""
 
     anchors: measurement.AnchorsOption = "auto"
+    max_pairs: measurement.MaxPairsOption = None
     max_lag: measurement.MaxLagOption = None
     threshold: measurement.ThresholdOption = 0.97
     inclusive: measurement.InclusiveOption = False
@@ -114,6 +115,7 @@ class MeasureOptions(ReadingOptions):
     kernel: measurement.KernelOption = "auto"
     dtype: measurement.DtypeOption = "float64"
     seed: measurement.SeedOption = 0
+    jobs: measurement.ProcessesOption = 1
 
 
 @dataclass(frozen=True, kw_only=True)

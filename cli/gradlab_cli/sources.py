@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,31 +74,35 @@ def measure(
     typer.BadParameter
         If an option does not go with the source.
     """
-    end_times = anchors(options.anchors)
+    end_times = chosen_end_times(options)
     if source == RANDOM or source in gl.scenario_names():
         refuse_targets(loss, source)
     subject = resolve(source, random, sequence, options)
-    return gl.analyze(
-        subject.network,
-        subject.sequences.inputs,
-        lengths=subject.sequences.lengths,
-        initial_state=_initial_state(sequence.initial_state, subject.network),
-        anchors=end_times,
-        max_lag=options.max_lag,
-        threshold=options.threshold,
-        strict=not options.inclusive,
-        block=options.block or "auto",
-        exponents=options.exponents,
-        transient=options.transient,
-        certificates=options.certificates,
-        kernel=options.kernel,
-        seed=options.seed,
-        source=subject.source,
-        description=subject.sequences.description,
-        synthetic=subject.sequences.synthetic,
-        assumptions=subject.sequences.assumptions,
-        **objective(source, loss, options, batch_first=sequence.batch_first),
-    )
+    jobs = options.jobs or gl.available_cores()
+    with nullcontext() if jobs == 1 else gl.LocalProcesses(jobs) as executor:
+        return gl.analyze(
+            subject.network,
+            subject.sequences.inputs,
+            lengths=subject.sequences.lengths,
+            initial_state=initial_state(sequence.initial_state, subject.network),
+            anchors=end_times,
+            max_pairs=options.max_pairs,
+            max_lag=options.max_lag,
+            threshold=options.threshold,
+            strict=not options.inclusive,
+            block=options.block or "auto",
+            exponents=options.exponents,
+            transient=options.transient,
+            certificates=options.certificates,
+            kernel=options.kernel,
+            seed=options.seed,
+            source=subject.source,
+            description=subject.sequences.description,
+            synthetic=subject.sequences.synthetic,
+            assumptions=subject.sequences.assumptions,
+            executor=executor,
+            **objective(source, loss, options, batch_first=sequence.batch_first),
+        )
 
 
 def resolve(
@@ -115,6 +120,14 @@ def resolve(
     if not path.exists() and path.name == source and not path.suffix:
         raise _unknown_source(source)
     return _model_subject(path, sequence, options)
+
+
+def chosen_end_times(options: MeasureOptions) -> str | int | list[int]:
+    """End times that the options name; a limit beside any others than auto is refused."""
+    chosen = anchors(options.anchors)
+    if chosen != "auto" and options.max_pairs is not None:
+        refuse({"max_pairs": options.max_pairs}, "is the limit of --anchors auto")
+    return chosen
 
 
 def anchors(text: str) -> str | int | list[int]:
@@ -232,7 +245,7 @@ def _synthetic(options: InputOptions, features: int, rng: np.random.Generator) -
     )
 
 
-def _initial_state(path: Path | None, network: gl.Network) -> Any:
+def initial_state(path: Path | None, network: gl.Network) -> Any:
     """What the library takes: one array, or arrays by the recurrence's name."""
     if path is None:
         return None

@@ -70,8 +70,8 @@ def directions(
     n = cell.state_size
     longest = int(trajectory.lengths.max())
     reach = min(longest, max_lag or LONGEST) if lags is None else min(longest, max(lags))
-    count = min(sequences or _affordable_sequences(n, reach), trajectory.batch)
-    wanted = _spaced(n, reach, count) if lags is None else np.unique(lags)
+    count = min(sequences or affordable_sequences(n, reach), trajectory.batch)
+    wanted = spaced_lags(n, reach, count) if lags is None else np.unique(lags)
     chosen = np.arange(count)
     parts = []
     for length in np.unique(trajectory.lengths[:count]):
@@ -100,12 +100,13 @@ def _check(lags: Sequence[int] | None, max_lag: int | None, sequences: int | Non
             raise SettingError(f"{name} {value}: expected 1 or more")
 
 
-def _affordable_sequences(n: int, reach: int) -> int:
+def affordable_sequences(n: int, reach: int) -> int:
+    """How many of the first sequences keep the work small."""
     allowed = min(SPECTRA_WORK / FEW_LAGS, STEPS_WORK / reach) / n**3
     return int(np.clip(allowed, 1, SEQUENCES))
 
 
-def _spaced(n: int, reach: int, sequences: int) -> Int[Array, " lags"]:
+def spaced_lags(n: int, reach: int, sequences: int) -> Int[Array, " lags"]:
     """Lags in equal ratios, as many as the work allows, always with the longest."""
     count = int(np.clip(SPECTRA_WORK / n**3 / sequences, 2, LAGS))
     return np.unique(np.round(np.geomspace(1, reach, count)).astype(np.int64))

@@ -9,7 +9,8 @@ from gradlab.analysis.jacobians import jacobian_profile
 from gradlab.analysis.products import RESOLUTION, RowScaled, UnitRowInverse, unit_rows
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell
-from gradlab.linalg import log
+from gradlab.lanczos import FIRST_CHECK
+from gradlab.linalg import gram_norms, log
 from gradlab.records.jacobians import JacobianProfile
 from gradlab.records.trajectory import Trajectory
 
@@ -71,11 +72,13 @@ def _log_norms(
 ) -> tuple[Float[Array, " pairs"], Float[Array, " pairs"]]:
     """Spectral and Frobenius norm of every diag(exp(log_rows)) B, whose rows have unit length."""
     largest = log_rows.max(axis=1)
-    weights = np.exp(log_rows - np.where(largest > -np.inf, largest, 0.0)[:, None])
-    log_norm = 0.5 * log(_largest_eigenvalues(B @ B.T, weights))
-    log_frobenius = 0.5 * log(np.vecdot(weights, weights))
+    log_norm, log_frobenius = np.full((2, len(log_rows)), -np.inf)
+    some = largest > -np.inf
+    weights = np.exp(log_rows[some] - largest[some, None])
+    log_norm[some] = log(_weighted_norms(B @ B.T, weights)) + largest[some]
+    log_frobenius[some] = 0.5 * log(np.vecdot(weights, weights)) + largest[some]
     # Rounding may leave the larger of two equal numbers a little below the smaller.
-    return log_norm + largest, np.maximum(log_norm, log_frobenius) + largest
+    return log_norm, np.maximum(log_norm, log_frobenius)
 
 
 def _log_smallest(
@@ -89,19 +92,22 @@ def _log_smallest(
     found = np.full(len(log_rows), -np.inf)
     kept = log_rows[~lost]
     inverse = rows.inverse[0]
-    largest = _largest_eigenvalues(inverse.T @ inverse, np.exp(shortest[~lost][:, None] - kept))
-    found[~lost] = shortest[~lost] - 0.5 * log(largest)
+    norms = _weighted_norms(inverse.T @ inverse, np.exp(shortest[~lost][:, None] - kept))
+    found[~lost] = shortest[~lost] - log(norms)
     return found
 
 
-def _largest_eigenvalues(
+def _weighted_norms(
     gram: Float[Array, "n n"], weights: Float[Array, "count n"]
 ) -> Float[Array, " count"]:
-    """Largest eigenvalue of every diag(w) G diag(w), G positive semidefinite."""
-    values = np.empty(len(weights))
+    """Norm of every P diag(w) with P^T P = G, each search started where the last one ended."""
+    values, expected = np.empty(len(weights)), FIRST_CHECK
+    start = np.full((1, len(gram)), 1.0 / np.sqrt(len(gram)))
     at_once = max(1, STACK_BYTES // gram.nbytes)
     for first in range(0, len(weights), at_once):
         w = weights[first : first + at_once]
         scaled = w[:, :, None] * gram * w[:, None, :]
-        values[first : first + at_once] = np.linalg.eigvalsh(scaled)[:, -1]
-    return np.maximum(values, 0.0)
+        found = gram_norms(scaled, np.repeat(start, len(w), axis=0), expected=expected)
+        values[first : first + at_once] = found.norms
+        start, expected = found.right[-1:], found.steps
+    return values

@@ -71,7 +71,7 @@ class ComparedRecurrence:
     def settings(self) -> dict[str, Any]:
         """What may explain that two recurrences decay differently, beside the weights."""
         described, origin = self.dynamics.description, self.provenance
-        chosen = {name: value for name, value in origin.settings.items() if name != "anchors"}
+        chosen = {k: v for k, v in origin.settings.items() if k not in ("anchors", "max_pairs")}
         return {
             "cell": described.cell,
             "activation": described.activation,

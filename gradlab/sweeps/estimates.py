@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
+from gradlab.estimates import PROCESS_BYTES
 from gradlab.linalg import single_threaded_blas
 from gradlab.records.sweep import PointResult
 from gradlab.records.sweep_estimate import SweepEstimate
@@ -18,7 +19,6 @@ SHAPING = "model recurrence cell hidden_size input_size length batch anchors max
 MOST_SHAPES = 64  # sizes that are told apart; of more, as many are sampled evenly
 PROBE_SECONDS = 3.0  # after which no larger size is measured
 SIZED_SECONDS = 0.5  # of a point that is measured once more, for its memory
-PROCESS_BYTES = 120 * 2**20  # of an interpreter with NumPy and SciPy
 STATES = {"lstm": 2}  # numbers of the state for each unit, where they are several
 SMALL = 100  # units below which a step costs its calls rather than its operations
 

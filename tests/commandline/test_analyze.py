@@ -331,3 +331,13 @@ def test_options_without_effect_are_refused(gradlab: Run, options: list[str], id
 def test_a_single_end_time_is_spelled_with_a_comma(gradlab: Run) -> None:
     assert document(gradlab("analyze", *SMALL, "--anchors", "5,", "--json"))
     assert gradlab("analyze", *SMALL, "--anchors", "5,x").code == 2
+
+
+def test_number_of_jobs_changes_no_byte(gradlab: Run, tmp_path: Path) -> None:
+    for jobs in (1, 2):
+        folder = tmp_path / str(jobs)
+        assert gradlab("analyze", *SMALL, "--jobs", jobs, "--pairs", "-o", folder).code == 0
+    names = sorted(path.name for path in (tmp_path / "1").iterdir())
+    assert "pairs.csv" in names
+    for name in set(names) - {"manifest.json", "records.npz"}:  # these two hold the time of day
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes(), name

@@ -52,7 +52,7 @@ def profiles(
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu", "identity"])
-@pytest.mark.parametrize("n", [1, 2, 30])
+@pytest.mark.parametrize("n", [1, 2, 60])
 @pytest.mark.parametrize(
     "make",
     [gaussian, with_extreme_rows, with_a_zero_row, singular, ring, zero],

@@ -8,6 +8,7 @@ import typer
 
 import gradlab as gl
 from gradlab_cli.console import Console
+from gradlab_cli.estimating import tell_estimate
 from gradlab_cli.groups import (
     LossOptions,
     MeasureOptions,
@@ -15,6 +16,7 @@ from gradlab_cli.groups import (
     RandomOptions,
     SequenceOptions,
 )
+from gradlab_cli.options.measurement import EstimateOption
 from gradlab_cli.options.network import SourceArgument
 from gradlab_cli.options.output import ForceOption, PairsOption, RunFolderOption
 from gradlab_cli.outputs import claim_folder
@@ -29,6 +31,7 @@ def analyze(
     random: RandomOptions,
     measurement: MeasureOptions,
     loss: LossOptions,
+    estimate: EstimateOption = False,
     output: RunFolderOption = None,
     force: ForceOption = False,
     pairs: PairsOption = False,
@@ -36,6 +39,9 @@ def analyze(
 ) -> None:
     """Measure how far back the gradient of a network reaches; print it, and save it with -o."""
     console = Console(as_json=messages.json, quiet=messages.quiet)
+    if estimate:
+        tell_estimate(source, random, sequence, measurement, console, figures=False)
+        return
     if output is not None:
         claim_folder(output, force=force)
     elif pairs:

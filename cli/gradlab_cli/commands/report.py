@@ -11,6 +11,7 @@ import typer
 
 import gradlab as gl
 from gradlab_cli.console import Console
+from gradlab_cli.estimating import tell_estimate
 from gradlab_cli.groups import (
     Group,
     LossOptions,
@@ -21,6 +22,7 @@ from gradlab_cli.groups import (
     given,
     option_name,
 )
+from gradlab_cli.options.measurement import EstimateOption
 from gradlab_cli.options.network import ReportSourceArgument
 from gradlab_cli.options.output import (
     ForceOption,
@@ -48,6 +50,7 @@ def report(
     random: RandomOptions,
     measurement: MeasureOptions,
     loss: LossOptions,
+    estimate: EstimateOption = False,
     output: ReportFolderOption = None,
     force: ForceOption = False,
     pairs: ReportPairsOption = True,
@@ -57,6 +60,9 @@ def report(
     """Measure a scenario or a model and render it; render a saved run without measuring."""
     console = Console(as_json=messages.json, quiet=messages.quiet)
     formats = chosen_formats(format)
+    if estimate:
+        _tell_estimate(source, random, sequence, measurement, console)
+        return
     if is_saved_run(source):
         _refuse_settings(measurement, sequence, random, loss)
         kind = article_kind(Path(source))
@@ -76,6 +82,20 @@ def report(
         write_report(folder, formats=formats)
     _tell(folder, [folder / f"report.{name}" for name in formats], console)
     tell_failures(failures, folder)
+
+
+def _tell_estimate(
+    source: str,
+    random: RandomOptions,
+    sequence: SequenceOptions,
+    measurement: MeasureOptions,
+    console: Console,
+) -> None:
+    if is_saved_run(source):
+        raise typer.BadParameter(
+            "is of a measurement, and a saved run has its own", param_hint="--estimate"
+        )
+    tell_estimate(source, random, sequence, measurement, console, figures=True)
 
 
 def is_saved_run(source: str) -> bool:

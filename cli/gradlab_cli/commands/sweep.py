@@ -30,6 +30,7 @@ from gradlab_cli.options.sweeping import (
 )
 from gradlab_cli.outputs import keeping_numbers, tell_failures
 from gradlab_cli.progress import spoken_time, sweep_progress
+from gradlab_cli.quantities import counted, megabytes
 from gradlab_cli.sweeping import SETTINGS, Wanted, chosen_jobs, wanted_sweep, workforce
 
 TABLE = "sweep.csv"
@@ -120,24 +121,16 @@ def _tell_estimate(wanted: Wanted, jobs: int, console: Console) -> None:
         estimate = gl.estimate_sweep(wanted.points, jobs=jobs, **wanted.fixed)
     console.document({"schema": 1, **estimate.to_summary()})
     console.text(
-        f"{estimate.points} points, networks and runs of {_counted(estimate.shapes, 'size')}"
+        f"{estimate.points} points, networks and runs of {counted(estimate.shapes, 'size')}"
     )
     console.text(
-        f"about {spoken_time(estimate.seconds)} with {_counted(estimate.jobs, 'process', 'es')} "
+        f"about {spoken_time(estimate.seconds)} with {counted(estimate.jobs, 'process', 'es')} "
         f"({spoken_time(estimate.seconds_a_point)} a point, by {estimate.probed} measured)"
     )
     console.text(
-        f"about {_megabytes(estimate.bytes_a_process)} of memory a process, "
-        f"{_megabytes(estimate.disk_bytes)} of tables"
+        f"about {megabytes(estimate.bytes_a_process)} of memory a process, "
+        f"{megabytes(estimate.disk_bytes)} of tables"
     )
-
-
-def _counted(count: int, word: str, ending: str = "s") -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}{ending}"
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e9:.3g} GB" if count >= 1e9 else f"{count / 1e6:.3g} MB"
 
 
 def _tell(summary: Any, folder: Path, words: str, console: Console) -> None:

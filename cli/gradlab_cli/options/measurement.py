@@ -11,7 +11,40 @@ MEASUREMENT = "Measurement"
 AnchorsOption = Annotated[
     str,
     typer.Option(
-        help="End times t of the pairs (t, k): all, last, a number of evenly spaced ones, or auto.",
+        help="End times t of the pairs (t, k): all, last, a number of evenly spaced ones, or "
+        "auto: as many as --max-pairs allows.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+MaxPairsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Pairs (t, k) that --anchors auto may measure in a recurrence of up to 64 numbers; "
+        "fewer by the cube of the size in larger ones.",
+        show_default="20000",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+ProcessesOption = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        min=0,
+        metavar="COUNT",
+        help="Processes that measure beside each other, one BLAS thread each; 0 for all cores. Any "
+        "number gives the same bytes.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+EstimateOption = Annotated[
+    bool,
+    typer.Option(
+        "--estimate",
+        help="Only tell what the measurement would take, in time and memory.",
         rich_help_panel=MEASUREMENT,
     ),
 ]
