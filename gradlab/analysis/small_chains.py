@@ -32,7 +32,8 @@ def small_chain_rows(
     """Columns of the profile for some end times of sequences that have them all."""
     at_once = max(1, BLOCK_BYTES // (8 * cell.state_size**2))
     for sequence in sequences:
-        steps = _Steps(cell.linearize(trajectory.select(np.array([sequence]))), at_once)
+        alone = trajectory if trajectory.batch == 1 else trajectory.select(np.array([sequence]))
+        steps = _Steps(cell.linearize(alone), cell.state_size)
         for first in range(0, len(ends), at_once):
             some = ends[first : first + at_once]
             yield _columns(steps, int(sequence), some, reach, smallest)
@@ -51,17 +52,17 @@ class _Block:
 class _Steps:
     """The Jacobians of one sequence, in blocks."""
 
-    def __init__(self, linearization: Linearization, most: int) -> None:
-        self.linearization, self.most = linearization, most
-        self.scaled = linearization.row_scaled
+    def __init__(self, linearization: Linearization, size: int) -> None:
+        self.linearization, self.scaled = linearization, linearization.row_scaled
+        numbers = size if self.scaled is not None else size**2  # of a step
+        self.most = max(1, BLOCK_BYTES // (8 * numbers))
         self.inverted: UnitRowInverse | None = None
 
     def blocks(self, ends: Int[Array, " ends"], reach: int) -> Iterator[_Block]:
         """Steps in the reach of some end times, from the last on."""
         lowest, highest = max(0, int(ends[0]) - reach), int(ends[-1])
-        size = self.most if self.scaled is None else highest - lowest
-        for end in range(highest, lowest, -size):
-            low = max(lowest, end - size)
+        for end in range(highest, lowest, -self.most):
+            low = max(lowest, end - self.most)
             if ((ends > low) & (ends - reach < end)).any():
                 yield self._block(low, end)
 

@@ -194,14 +194,16 @@ def test_both_kernels_measure_the_same(kind: str, reach: dict[str, Any]) -> None
     assert_same(found, gl.jacobian_profile(cell, run, **reach, kernel="numpy"))
 
 
-@pytest.mark.parametrize("kind", ["rnn", "gru"])
+@pytest.mark.parametrize(
+    ("kind", "numbers"), [("rnn", 3 * 13), ("rnn", 2 * 13**2), ("gru", 3 * 7**2)]
+)
 def test_blocks_of_steps_and_of_end_times_change_nothing(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, numbers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = CELLS[kind](np.random.default_rng(0))
     run = padded_run(cell)
     whole = gl.jacobian_profile(cell, run, kernel="numba")
-    monkeypatch.setattr(small_chains, "BLOCK_BYTES", 3 * 8 * cell.state_size**2)
+    monkeypatch.setattr(small_chains, "BLOCK_BYTES", 8 * numbers)
     parts = gl.jacobian_profile(cell, run, kernel="numba")
     for name in COLUMNS:
         np.testing.assert_allclose(
