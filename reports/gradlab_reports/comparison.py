@@ -9,7 +9,11 @@ from typing import Any
 from gradlab_reports.spelling import factor, plain, share, shortened
 from gradlab_reports.tables import Table, number
 
-HASH_DIGITS = 12
+HASH_DIGITS = 8
+HASHED = {
+    "sha256_weights": "SHA-256 of the network's weights",
+    "sha256_inputs": "SHA-256 of the inputs",
+}
 
 HOW_TO_READ = (
     "The verdict of each label comes from its measured rate: the slope of the median log norm over "
@@ -68,10 +72,11 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
 
 
 def _same_weights(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Labels that share one hash of their weights: these differ in their sequences alone."""
-    owners: dict[str, list[str]] = {}
+    """Labels of one recurrence of one network: the hash is that of the network's weights."""
+    owners: dict[tuple[str, str], list[str]] = {}
     for entry in entries:
-        owners.setdefault(str(entry["sha256_weights"]), []).append(str(entry["label"]))
+        own = (str(entry["sha256_weights"]), str(entry["recurrence"]))
+        owners.setdefault(own, []).append(str(entry["label"]))
     return [
         f"{', '.join(labels[:-1])} and {labels[-1]} have the same weights, by their hash."
         for labels in owners.values()
@@ -154,7 +159,7 @@ def differences_table(document: Mapping[str, Any]) -> Table:
     hashes = ["sha256_weights"] + ([] if document["same_inputs"] else ["sha256_inputs"])
     rows += [
         (
-            f"SHA-256 of the {name.removeprefix('sha256_')}",
+            HASHED[name],
             *(f"{str(entry[name])[:HASH_DIGITS]}…" for entry in entries),
         )
         for name in hashes
@@ -324,4 +329,8 @@ def _setting(name: str) -> str:
 
 
 def _words(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name.replace('_', ' ')} {_words(each)}" for name, each in value.items())
     return "none" if value is None else str(value)

@@ -14,6 +14,8 @@ from gradlab_reports.spelling import factor, plain, share
 if TYPE_CHECKING:
     import pandas as pd
 
+LONG = 32  # characters of a cell that may stand in two lines
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -23,6 +25,11 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+
+    @property
+    def wraps(self) -> bool:
+        """Whether cells hold sentences, which one line each would push out of sight."""
+        return any(len(cell) > LONG for row in self.rows for cell in row[1:])
 
 
 SPECTRUM = {

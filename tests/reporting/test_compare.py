@@ -275,6 +275,28 @@ class TestWords:
             "aa and cc have the same weights, by their hash."
         ]
 
+    def test_two_layers_of_one_network_are_not_told_to_be_equal(
+        self, write_compared: WriteRun, decay: Any
+    ) -> None:
+        """The hash is that of the whole network."""
+        document = document_of(write_compared("c", decay(name="aa"), decay(name="cc")))
+        document["recurrences"][1]["recurrence"] = "rnn.l1"
+        assert not any("same weights" in each for each in words.remarks(document))
+
+    def test_settings_are_spelled_for_people(self, write_compared: WriteRun, decay: Any) -> None:
+        document = document_of(write_compared("c", decay(name="a"), decay(name="bb")))
+        document["differing"] = ["sequences.synthetic", "objective"]
+        chosen = {"loss": "cross_entropy", "at": None}
+        for entry, value in zip(document["recurrences"], (True, False), strict=True):
+            entry["differing"] = {
+                "sequences.synthetic": value,
+                "objective": chosen if value else None,
+            }
+        assert words.differences_table(document).rows[:2] == [
+            ("sequences: synthetic", "yes", "no"),
+            ("objective", "loss cross_entropy, at none", "none"),
+        ]
+
     def test_gates_are_listed_without_their_stack(self, write_compared: WriteRun) -> None:
         gates = {
             "f": {"sigma_max": 1.5, "spectral_radius": 1.0, "half_life_median": 2.25,
