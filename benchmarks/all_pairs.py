@@ -14,77 +14,83 @@ from benchmarks.peers import all_norms_by_numpy, all_norms_by_torch, installed, 
 from benchmarks.timing import Candidate, peak_bytes, raced
 from gradlab.arrays import Array
 
-# Most of the floor that the certified spectral norms may cost, by size and steps.
+# Most of the floor that the norms may cost, by size and steps.
 SPECTRAL = {(64, 200): 3.0, (128, 200): 1.3, (256, 200): 1.0, (128, 400): 0.8, (256, 400): 0.6}
+FROBENIUS = {(64, 200): 0.6, (128, 200): 0.45, (256, 200): 0.4}
 COMPILED = "spectral, compiled"
 NUMPY, TORCH = "NumPy, batched", "torch, batched"
-ENDS = {64: 40, 128: 16, 256: 8}  # end times of the peers that stand for all
-TOLERANCE = 1e-10
+# End times of the peers that stand for all, by the norm's order and the size.
+ENDS = {2: {64: 40, 128: 16, 256: 8}, "fro": {64: 100, 128: 60, 256: 30}}
+FASTER = {2: 6.0, "fro": 2.5}
+TOLERANCE = {2: 1e-10, "fro": 1e-12}
+NAMES = {2: "spectral", "fro": "Frobenius"}
 MEMORY = (128, 200)
 QUICK = 64
 ROUNDS = 2
 
+Order = int | str
+
 
 def problems() -> list[Problem]:
-    """Spectral norms of every size, and the memory that they take."""
-    spectral = [
+    """Both norms, and the memory that they take."""
+    norms = [
         Problem(
-            name=f"all pairs, spectral, gaussian g = 1.2, N = {size}, T = {steps}",
-            targets=targets(size, steps, most),
-            measure=partial(measure, size, steps),
-            tolerance=TOLERANCE,
+            name=f"all pairs, {NAMES[order]}, gaussian g = 1.2, N = {size}, T = {steps}",
+            targets=targets(order, size, steps, most),
+            measure=partial(measure, order, size, steps),
+            tolerance=TOLERANCE[order],
             quick=size <= QUICK,
         )
-        for (size, steps), most in SPECTRAL.items()
+        for order, limits in ((2, SPECTRAL), ("fro", FROBENIUS))
+        for (size, steps), most in limits.items()
     ]
-    return [*spectral, memory_problem(*MEMORY)]
+    return [*norms, memory_problem(*MEMORY)]
 
 
-def targets(size: int, steps: int, most: float) -> list[Target]:
+def targets(order: Order, size: int, steps: int, most: float) -> list[Target]:
     """Against the floor; at 200 steps against batched products too."""
-    floor = [share("spectral", "floor", most)]
-    if size in MOST_COMPILED:
-        floor.append(share(COMPILED, "floor", most))
-    if steps > 200:
-        return floor
-    times = 6.0 if size >= 128 else None
-    return [*floor, faster("spectral", NUMPY, times), faster("spectral", TORCH, times)]
+    name = NAMES[order]
+    found = [share(name, "floor", most)]
+    if order == 2 and size in MOST_COMPILED:
+        found.append(share(COMPILED, "floor", most))
+    if steps <= 200:
+        times = FASTER[order] if order == "fro" or size >= 128 else None
+        found += [faster(name, peer, times) for peer in (NUMPY, TORCH)]
+    return found
 
 
-def measure(size: int, steps: int) -> Costs:
-    """Race all norms against the floor and batched products with a full SVD of each."""
+def measure(order: Order, size: int, steps: int) -> Costs:
+    """Race all norms against the floor and batched products with the norm of each."""
     cell, trajectory = tanh_network("gaussian", size, gain=1.2, steps=steps)
-    peers: dict[str, Candidate | None] = {
-        NUMPY: all_norms_by_numpy(cell, trajectory, ENDS[size], 2),
-        TORCH: all_norms_by_torch(cell, trajectory, ENDS[size], 2),
-    }
+    ends = ENDS[order][size]
     candidates: dict[str, Candidate | None] = {
         "floor": chain(cell.W_hh, pairs(steps)),
-        "spectral": Candidate(run=partial(log_norms, cell, trajectory)),
-        **compiled(cell, trajectory),
-        **(peers if steps <= 200 else {NUMPY: peers[NUMPY]}),
+        NAMES[order]: Candidate(run=partial(log_norms, cell, trajectory, order)),
+        NUMPY: all_norms_by_numpy(cell, trajectory, ends, order),
     }
-    return raced(candidates, rounds=ROUNDS, difference=partial(difference, ENDS[size]))
+    if steps <= 200:
+        candidates[TORCH] = all_norms_by_torch(cell, trajectory, ends, order)
+    if order == 2 and size in MOST_COMPILED:
+        run = partial(log_norms, cell, trajectory, order, kernel="numba")
+        candidates[COMPILED] = Candidate(run=run) if installed("numba") else None
+    return raced(candidates, rounds=ROUNDS, difference=partial(difference, ends))
 
 
-def compiled(cell: gl.VanillaCell, trajectory: gl.Trajectory) -> dict[str, Candidate | None]:
-    """The same in machine code at the sizes that it is for; None where Numba is not installed."""
-    if cell.state_size not in MOST_COMPILED:
-        return {}
-    run = partial(log_norms, cell, trajectory, kernel="numba")
-    return {COMPILED: Candidate(run=run) if installed("numba") else None}
-
-
-def log_norms(cell: gl.VanillaCell, trajectory: gl.Trajectory, kernel: str = "numpy") -> Array:
-    """Natural logarithm of all spectral norms, t and then k ascending."""
-    profile = gl.jacobian_profile(cell, trajectory, anchors="all", smallest=False, kernel=kernel)
-    return np.asarray(profile.log_norm[np.lexsort((profile.k, profile.t))])
+def log_norms(
+    cell: gl.VanillaCell, trajectory: gl.Trajectory, order: Order = 2, kernel: str = "numpy"
+) -> Array:
+    """Natural logarithm of all norms, t and then k ascending."""
+    profile = gl.jacobian_profile(
+        cell, trajectory, anchors="all", smallest=False, spectral=order == 2, kernel=kernel
+    )
+    norms = profile.log_norm if order == 2 else profile.log_frobenius
+    return np.asarray(norms[np.lexsort((profile.k, profile.t))])
 
 
 def difference(ends: int, results: Mapping[str, Any]) -> float:
     """Between all logarithms of the end times that the peer was run for."""
     exact = np.log(np.concatenate(results[NUMPY]))
-    found = [results[name] for name in ("spectral", COMPILED) if name in results]
+    found = [results[name] for name in (*NAMES.values(), COMPILED) if name in results]
     return float(max(np.abs(norms[: pairs(ends)] - exact).max() for norms in found))
 
 

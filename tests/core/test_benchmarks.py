@@ -13,12 +13,12 @@ import pytest
 
 pytest.importorskip("benchmarks.run", reason="benchmarks come with the checkout, not the wheel")
 
-from benchmarks import growth, growth_table, tables
+from benchmarks import all_pairs, growth, growth_table, tables
 from benchmarks.comparing import Comparison, Costs, Problem, faster, share
 from benchmarks.jacobian_profile import measure
 from benchmarks.lyapunov import exponents, exponents_by_numpy
 from benchmarks.networks import slopes, tanh_network
-from benchmarks.peers import log_norms_by_svd, pairs
+from benchmarks.peers import all_norms_by_numpy, log_norms_by_svd, pairs
 from benchmarks.run import BENCHMARKS, GROWTH, main, name_of
 from benchmarks.timing import Candidate, raced, repeated
 
@@ -153,6 +153,17 @@ def test_textbook_loops_agree_with_a_direct_product() -> None:
     assert exponents(cell, trajectory, frame) == pytest.approx(loop, abs=1e-12)
     determinants = [np.linalg.slogdet(jacobian)[1] for jacobian in jacobians]
     assert loop.sum() == pytest.approx(np.mean(determinants), rel=1e-10)
+
+
+@pytest.mark.parametrize("order", [2, "fro"])
+def test_batched_products_give_the_first_end_times_of_all_pairs(order: Any) -> None:
+    cell, trajectory = tanh_network("gaussian", 5, gain=1.2, steps=7)
+    batched = all_norms_by_numpy(cell, trajectory, 4, order)
+    exact = np.log(np.concatenate(batched.run()))
+    found = all_pairs.log_norms(cell, trajectory, order)
+    assert len(exact) == pairs(4)
+    assert batched.times == pairs(7) / pairs(4)
+    assert found[: len(exact)] == pytest.approx(exact, abs=1e-10)
 
 
 def test_pairs_are_counted() -> None:
