@@ -139,6 +139,7 @@ SHRINK_GROW = LinearSegmentedColormap.from_list(
     "shrink_grow", ["#002b45", BLUE, "#f4f4f2", VERMILLION, "#571f00"]
 )
 EXACT_ZERO, MISSING = "#1a1a1a", "#ffffff00"  # missing: the paper shows, whatever its color
+ON_PALE, ON_DARK = "#1a1a1a", "#f4f4f2"  # signs on such a map
 
 # Where no value is special: the darker, the more; an exact zero has a hue of its own.
 MORE = LinearSegmentedColormap.from_list("more", ["#e4eef6", "#6fb1dd", BLUE, "#002b45"])

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection
-from matplotlib.colors import to_hex, to_rgba
+from matplotlib.colors import ListedColormap, to_hex, to_rgba
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
@@ -51,6 +52,8 @@ DARK = {
     "#efa47a": "#7a4526",
     "#cfe4f3": "#1f4460",
 }
+# Signs on images, which look the same on any page.
+KEPT = frozenset({"#1a1a1a", "#f4f4f2"})
 _HEX = re.compile(r"#[0-9a-f]{6}\b")
 
 
@@ -65,10 +68,11 @@ def dark(color: str) -> str:
     Returns
     -------
     counterpart
-        That of the table; of any other color the same hue, as light as the color is dark.
+        That of the table, and a color of signs on images itself; of any other color the same hue,
+        as light as the color is dark.
     """
-    if color in DARK:
-        return DARK[color]
+    if color in DARK or color in KEPT:
+        return DARK.get(color, color)
     red, green, blue = to_rgba(color)[:3]
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
     return str(to_hex(colorsys.hls_to_rgb(hue, 0.92 - 0.72 * lightness, saturation)))
@@ -91,6 +95,7 @@ def darken(ax: Axes, *, whole: bool) -> None:
                 change(artist)
     for panel in figure.axes if whole else [ax]:
         _darken_ticks(panel)
+        _darken_bar(panel)
 
 
 def dark_scheme(markup: str) -> str:
@@ -117,9 +122,17 @@ def dark_scheme(markup: str) -> str:
     return f"{head}{separator}<style>{rule}</style>{body}"
 
 
-def _darken_ticks(ax: Axes) -> None:
+def _darken_ticks(ax: Any) -> None:
     """Ticks are made when drawn, so that it is the axes that know their colors."""
     ax.tick_params(color=dark("#222222"), labelcolor=dark("#222222"), grid_color=dark("#e3e5e8"))
+
+
+def _darken_bar(ax: Any) -> None:
+    """A bar of the colors of lines, which change; those of an image do not."""
+    bar = getattr(ax, "_colorbar", None)
+    if bar is not None and not isinstance(bar.mappable, AxesImage):
+        scale = bar.mappable.cmap(np.linspace(0.0, 1.0, 256))
+        bar.mappable.set_cmap(ListedColormap([dark(to_hex(color)) for color in scale]))
 
 
 def _changed(color: Any) -> Any:
@@ -129,6 +142,8 @@ def _changed(color: Any) -> Any:
     if isinstance(color, np.ndarray) and color.ndim == 2:
         return [_changed(tuple(row)) for row in color]
     rgba = to_rgba(color)
+    if rgba[3] == 0.0:  # would be seen where an artist has an opacity of its own
+        return "none"
     return (*to_rgba(dark(to_hex(rgba)))[:3], rgba[3])
 
 

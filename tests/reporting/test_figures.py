@@ -344,3 +344,16 @@ def test_names_from_files_are_drawn_as_they_stand(write_run: WriteRun, decay: An
         svg = rendered(figure_of(ax), "svg").decode()
         assert "<b>" not in svg
         assert "$\\frac{$ &amp; &lt;b&gt;" in svg
+
+
+@pytest.mark.parametrize(("rate", "signs"), [(0.1, True), (-0.1, False)])
+def test_growth_has_signs_on_the_map_and_decay_has_none(
+    write_run: WriteRun, decay: Any, rate: float, signs: bool
+) -> None:
+    """So that both are told apart in print without colors."""
+    ax = plot_pairs(frame_of("pairs", write_run("run", decay(rate=rate, gamma_w=3.0), steps=30)))
+    assert bool(ax.collections) == signs
+    assert ("+ at least doubled" in words(ax)) == signs
+    if signs:
+        k, t = offsets(ax).T
+        assert ((t - k) * rate > math.log(2.0) - 0.1).all()

@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.colors import CenteredNorm
+from numpy.typing import NDArray
 
 from gradlab_reports.canvas import axes_or_new, figure_of
 from gradlab_reports.frames import title_of
 from gradlab_reports.maps import draw_map, note, time_map
 from gradlab_reports.spelling import factor
-from gradlab_reports.style import EXACT_ZERO, SHRINK_GROW, styled
+from gradlab_reports.style import EXACT_ZERO, ON_DARK, ON_PALE, SHRINK_GROW, styled
 from gradlab_reports.ticks import count_in_wholes, label_in_decades
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 SIZE = (5.4, 4.2)
+MAX_SIGNS = 18  # on a side
 
 
 @styled
@@ -60,8 +63,11 @@ def plot_pairs(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("k: time the gradient reaches (steps)")
     ax.set_ylabel("t: time it starts from (steps)")
     title_of(ax, "Gradient from t back to k", frame)
-    if np.isneginf(found.grid).any():
-        note(ax, "black: exactly 0")
+    said = ["black: exactly 0"] if np.isneginf(found.grid).any() else []
+    if _sign_grown(ax, image, half):
+        said.append("+ at least doubled")
+    if said:
+        note(ax, "\n".join(said))
     return ax
 
 
@@ -72,7 +78,8 @@ def caption() -> str:
         "(across). The diagonal is lag 0, and the lag grows to the left. Blue has shrunk, red has "
         "grown, white is unchanged. Stripes parallel to the diagonal mean that only the lag "
         "matters; horizontal or vertical ones point at single time steps. Where only some end "
-        "times were measured, each has a row of its own."
+        "times were measured, each has a row of its own. Signs + are set where the norm has at "
+        "least doubled, so that growth and shrinking are told apart without colors."
     )
 
 
@@ -86,3 +93,24 @@ def finding(frame: pd.DataFrame) -> str:
         f"Over {frame['t'].nunique()} end times the norm lies between {factor(log_norm.min())} and "
         f"{factor(log_norm.max())}."
     )
+
+
+def _sign_grown(ax: Axes, image: AxesImage, half: float) -> bool:
+    """Set signs on a lattice of cells that have at least doubled; whether there are any."""
+    left, right, bottom, top = image.get_extent()
+    grid = np.ma.filled(image.get_array(), np.nan)
+    rows, columns = (_lattice(count) for count in grid.shape)
+    values = grid[np.ix_(rows, columns)]
+    i, j = np.nonzero(values > np.log10(2.0))
+    x = left + (columns[j] + 0.5) * (right - left) / grid.shape[1]
+    y = bottom + (rows[i] + 0.5) * (top - bottom) / grid.shape[0]
+    colors = np.where(values[i, j] > 0.35 * half, ON_DARK, ON_PALE)
+    if len(x):
+        ax.scatter(x, y, s=14, marker="+", c=colors, linewidths=0.7, zorder=3)
+    return bool(len(x))
+
+
+def _lattice(count: int) -> NDArray[np.int64]:
+    """Middles of evenly spaced stretches, a sign each."""
+    parts = min(count, MAX_SIGNS)
+    return ((np.arange(parts) + 0.5) * count / parts).astype(np.int64)

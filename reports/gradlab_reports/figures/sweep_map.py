@@ -10,7 +10,7 @@ from matplotlib.colors import CenteredNorm
 from gradlab_reports.canvas import axes_or_new, figure_of
 from gradlab_reports.frames import column
 from gradlab_reports.spelling import plain
-from gradlab_reports.style import INK, MISSING, SHRINK_GROW, styled
+from gradlab_reports.style import MISSING, ON_DARK, ON_PALE, SHRINK_GROW, styled
 from gradlab_reports.sweep_axes import row_axis, scale_axis
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _sign(ax: Axes, rows: pd.DataFrame, rates: pd.DataFrame, across: str, half: 
             found = rows.loc[(rows["up"] == up) & (rows[across] == place), "regime"].mode()
             sign = SIGNS.get(str(found.iloc[0]), "") if len(found) else ""
             dark = abs(float(rates.to_numpy()[i, j])) > 0.35 * half
-            color = "white" if dark else INK
+            color = ON_DARK if dark else ON_PALE
             ax.text(j, i, sign, ha="center", va="center", color=color, fontsize=8)
     below: Any = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": 8}
     ax.annotate(LEGEND, (0.0, 0.0), (0.0, -46.0), annotation_clip=False, **below)
