@@ -158,9 +158,9 @@ def draw(name: str, folder: Path) -> None:
         picture = folder / f"{kind}.png"
         gradlab("plot", str(folder), "--kind", kind, "-o", str(picture), "--force", "--quiet")
         target = ROOT / "docs/pictures" / f"{name}-{kind}.png"
-        Image.open(picture).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(
-            target, optimize=True
-        )
+        # Coverage keeps the hues of thin lines, which the median of all pixels would lose.
+        how = {"method": Image.Quantize.MAXCOVERAGE, "dither": Image.Dither.NONE}
+        Image.open(picture).convert("RGB").quantize(COLORS, **how).save(target, optimize=True)
 
 
 def write(name: str, found: str) -> None:

@@ -22,7 +22,7 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs/pictures/report.png"
-WIDTH, MARGIN = 1100, 16  # pixels
+WIDTH, MARGIN = 1100, 6  # pixels
 COLORS = 255
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SWITCHES = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")

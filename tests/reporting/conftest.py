@@ -192,11 +192,11 @@ def gradient_rows(decay: Decay, steps: int) -> list[list[object]]:
     return rows
 
 
-def gradient_pairs_rows(decay: Decay, steps: int) -> list[list[object]]:
+def gradient_pairs_rows(decay: Decay, end_times: Iterable[int]) -> list[list[object]]:
     return [
         [decay.name, sequence, t, k, t - k, decay.norm(t - k), decay.bound("gamma", t - k)]
         for sequence in range(decay.sequences)
-        for t in range(1, steps + 1)
+        for t in end_times
         for k in range(t, 0, -1)
     ]
 
@@ -416,7 +416,7 @@ def write_run_folder(
     if partial:
         tables |= {
             "gradient.csv": (GRADIENT, lambda d: gradient_rows(d, steps)),
-            "gradient_pairs.csv": (GRADIENT_PAIRS, lambda d: gradient_pairs_rows(d, steps)),
+            "gradient_pairs.csv": (GRADIENT_PAIRS, lambda d: gradient_pairs_rows(d, times)),
             "gates.csv": (GATES, lambda d: gates_rows(d, steps)),
             "paths.csv": (PATHS, lambda d: paths_rows(d, steps)),
             "lyapunov.csv": (LYAPUNOV, lyapunov_rows),
