@@ -30,7 +30,7 @@ import gradlab as gl
 
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
-COLORS = 96  # of a picture: enough for flat drawings, and a third of the bytes
+COLORS = 255  # of a picture: enough for flat drawings, and a third of the bytes
 
 DIGITS = "examples/digits/digits_rnn.safetensors --inputs examples/digits/digits_test_inputs.npy"
 LOSS = "--targets examples/digits/digits_test_targets.npy --at last"
@@ -159,7 +159,7 @@ def draw(name: str, folder: Path) -> None:
         gradlab("plot", str(folder), "--kind", kind, "-o", str(picture), "--force", "--quiet")
         target = ROOT / "docs/pictures" / f"{name}-{kind}.png"
         # Coverage keeps the hues of thin lines, which the median of all pixels would lose.
-        how = {"method": Image.Quantize.MAXCOVERAGE, "dither": Image.Dither.NONE}
+        how: Any = {"method": Image.Quantize.MAXCOVERAGE, "kmeans": 2, "dither": Image.Dither.NONE}
         Image.open(picture).convert("RGB").quantize(COLORS, **how).save(target, optimize=True)
 
 

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -76,9 +77,8 @@ def main() -> None:
         height = end_of_first_figure(run / "report.html") + MARGIN
         opened(run / "report.html", height, f"--screenshot={shot}")
         picture = Image.open(shot).convert("RGB").crop((0, 0, WIDTH, height))
-        picture.quantize(COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
-            PICTURE, optimize=True
-        )
+        how: Any = {"method": Image.Quantize.MAXCOVERAGE, "kmeans": 2, "dither": Image.Dither.NONE}
+        picture.quantize(COLORS, **how).save(PICTURE, optimize=True)
     print(f"{PICTURE.relative_to(ROOT)}: {WIDTH} by {height}, {PICTURE.stat().st_size} bytes")
 
 
