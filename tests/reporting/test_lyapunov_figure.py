@@ -79,6 +79,11 @@ def test_finding_tells_the_ends_the_positive_ones_and_the_distance_of_the_theory
     assert "within 0.0300 of the theory" in words
 
 
+def test_directions_lost_in_measurement_and_theory_alike_have_no_distance() -> None:
+    words = finding(spectrum([0.5, -math.inf], predicted=[0.6, -math.inf]))
+    assert "1 are −∞; half of them lie within 0.100 of the theory" in words
+
+
 def test_theory_comes_from_the_table_beside_the_exponents(write_run: WriteRun, decay: Any) -> None:
     """Each recurrence gets its own, on the command line and on a page alike."""
     run = write_run("run", decay(name="a", rate=0.1), decay(name="b", rate=-0.2), partial=True)

@@ -82,8 +82,9 @@ def finding(frame: pd.DataFrame) -> str:
     )
     if lost := len(exponents) - len(finite):
         said += f"; {lost} are −∞"
-    distance = np.abs(exponents - column(frame, "predicted"))
-    distance = distance[np.isfinite(distance)]
+    predicted = column(frame, "predicted")
+    both = np.isfinite(exponents) & np.isfinite(predicted)
+    distance = np.abs(exponents[both] - predicted[both])
     if distance.size:
         said += f"; half of them lie within {plain(float(np.median(distance)))} of the theory"
     return said + "."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.colors import CenteredNorm
@@ -98,13 +98,14 @@ def finding(frame: pd.DataFrame) -> str:
 def _sign_grown(ax: Axes, image: AxesImage, half: float) -> bool:
     """Set signs on a lattice of cells that have at least doubled; whether there are any."""
     left, right, bottom, top = image.get_extent()
-    grid = np.ma.filled(image.get_array(), np.nan)
+    values: Any = image.get_array()
+    grid = np.ma.filled(values, np.nan)
     rows, columns = (_lattice(count) for count in grid.shape)
-    values = grid[np.ix_(rows, columns)]
-    i, j = np.nonzero(values > np.log10(2.0))
+    chosen = grid[np.ix_(rows, columns)]
+    i, j = np.nonzero(chosen > np.log10(2.0))
     x = left + (columns[j] + 0.5) * (right - left) / grid.shape[1]
     y = bottom + (rows[i] + 0.5) * (top - bottom) / grid.shape[0]
-    colors = np.where(values[i, j] > 0.35 * half, ON_DARK, ON_PALE)
+    colors = np.where(chosen[i, j] > 0.35 * half, ON_DARK, ON_PALE)
     if len(x):
         ax.scatter(x, y, s=14, marker="+", c=colors, linewidths=0.7, zorder=3)
     return bool(len(x))
