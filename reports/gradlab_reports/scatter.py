@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradlab_reports.style import MEASURED, SERIES, SERIES_MARKERS
+from gradlab_reports.style import CURVES, MEASURED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,12 +36,15 @@ def scatter(
     x, y
         Columns across and up.
     series
-        Rows of each series by its name; a single one has the color of a measurement.
+        Rows of each series by its name, as many as `CURVES`; a single one has the color of a
+        measurement.
     look
         Of every marker, as of matplotlib's ``scatter``.
     """
     place = points[x].to_numpy(dtype=np.float64), points[y].to_numpy(dtype=np.float64)
-    looks = zip(SERIES, SERIES_MARKERS, strict=True) if len(series) > 1 else [(MEASURED, "o")]
+    looks = [(curve.color, curve.marker) for curve in CURVES]
+    if len(series) == 1:
+        looks = [(MEASURED, "o")]
     for (name, rows), (color, marker) in zip(series.items(), looks, strict=False):
         ax.scatter(
             place[0][rows],

@@ -357,3 +357,24 @@ def test_growth_has_signs_on_the_map_and_decay_has_none(
     if signs:
         k, t = offsets(ax).T
         assert ((t - k) * rate > math.log(2.0) - 0.1).all()
+
+
+def test_stacks_of_blocks_are_no_gates_and_gates_without_a_color_are_counted() -> None:
+    """A joint state of three LSTM layers has twelve gates, and eight curves can be told apart."""
+    names = [f"l{layer}.{gate}" for layer in range(3) for gate in ("i", "f", "g", "o", "stack")]
+    frame = pd.DataFrame(
+        {
+            "gate": names,
+            "index": 0,
+            "singular_value": [9.0 if name.endswith("stack") else 0.5 for name in names],
+            "eigenvalue_re": math.nan,
+            "eigenvalue_im": math.nan,
+        }
+    )
+    ax = plot_spectrum(frame)
+    legend = ax.get_legend()
+    assert legend is not None
+    assert legend.get_title().get_text() == "gate (4 more not shown)"
+    assert max(radii(ax)) == pytest.approx(1.0)
+    assert "not square" in words(ax)
+    assert plot_singular_values(frame).get_ylim()[1] == pytest.approx(0.55)

@@ -272,8 +272,10 @@ def _draw_theory(ax: Axes, frame: pd.DataFrame) -> list[EndLabel]:
     look: dict[str, Any] = {"color": INK, "linewidth": 1.3, "linestyle": dots, "zorder": 5}
     ax.plot(frame["lag"].to_numpy()[finite], values[finite], label=PREDICTED, **look)
     end, (low, high) = float(values[finite][-1]), ax.get_ylim()
-    inside = low <= end <= high
-    return [EndLabel(height=end, text="mean-field theory", color=INK)] if inside else []
+    if low <= end <= high:
+        return [EndLabel(height=end, text="mean-field theory", color=INK)]
+    words = f"mean-field theory\n{'↑' if end > high else '↓'} to {factor(end * LN10, 2)}"
+    return [EndLabel(height=end, text=words, color=INK, leader=False)]
 
 
 def _draw_band(

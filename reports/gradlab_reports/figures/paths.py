@@ -11,7 +11,7 @@ from gradlab_reports.canvas import axes_or_new, stacked
 from gradlab_reports.frames import column, thinned, title_of
 from gradlab_reports.labels import EndLabel, write_end_labels
 from gradlab_reports.spelling import LN10, factor, share, shortened
-from gradlab_reports.style import GREEN, INK, MEASURED, ORANGE, PURPLE, SKY, VERMILLION, styled
+from gradlab_reports.style import CURVES, GREEN, INK, MEASURED, ORANGE, styled
 from gradlab_reports.ticks import count_in_wholes, label_in_decades, to_decades
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ PRODUCTS = (
     ("carry_log_median", "median unit", GREEN, "^", "#00724f"),
 )
 KINDS = ("log_norm", "carry_log_norm", "share")
-PARTS = (SKY, VERMILLION, GREEN, PURPLE)
+# Of parts of the state, for print without colors; their colors are those of curves.
+HATCHES = ("", "//", "..", "\\\\", "xx", "--", "||", "oo")
 
 
 @styled
@@ -145,24 +146,20 @@ def _draw(ax: Axes, curve: _Curve, low: float) -> list[EndLabel]:
 
 
 def _draw_shares(ax: Axes, frame: pd.DataFrame, parts: list[str]) -> None:
-    """Shares of the parts of the state, stacked up to 100 %; named inside where they are wide."""
+    """Shares of the parts of the state, stacked up to 100 %, named at their ends."""
     shares = frame[frame["quantity"] == "share"]
     table = shares.pivot(index="lag", columns="name", values="value")[parts].dropna()
-    base = np.zeros(len(table))
-    for index, (name, color) in enumerate(zip(parts, PARTS, strict=False)):
-        top = base + 100.0 * table[name].to_numpy()
-        ax.fill_between(table.index, base, top, color=color, alpha=0.45, lw=0, hatch="//" * index)
-        if len(table):
-            ax.text(
-                1.02, _middle(base, top), f"through {name}", transform=ax.get_yaxis_transform(),
-                color=INK, fontsize=8.5, va="center", parse_math=False,
-            )  # fmt: skip
-        base = top
     ax.set_ylim(0.0, 100.0)
+    base, labels = np.zeros(len(table)), []
+    for name, curve, hatch in zip(parts, CURVES, HATCHES, strict=False):
+        top = base + 100.0 * table[name].to_numpy()
+        look: dict[str, Any] = {"color": curve.color, "alpha": 0.45, "lw": 0, "hatch": hatch}
+        ax.fill_between(table.index, base, top, **look)
+        if len(table):
+            middle = 0.5 * float(base[-1] + top[-1])
+            words = f"through {shortened(name, 20)}"
+            labels.append(EndLabel(height=middle, text=words, color=INK, literal=True))
+        base = top
+    write_end_labels(ax, labels)
     ax.set_yticks([0, 50, 100])
     ax.set_ylabel("share of the\ngradient (%)")
-
-
-def _middle(base: NDArray[np.float64], top: NDArray[np.float64]) -> float:
-    """Height of a label beside the end of a band, away from the edges and from its neighbor."""
-    return min(max(0.5 * float(base[-1] + top[-1]), 12.0), 88.0)

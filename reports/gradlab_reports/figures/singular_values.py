@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradlab_reports.canvas import axes_or_new
-from gradlab_reports.figures.spectrum import gates_of
+from gradlab_reports.figures.spectrum import gates_of, gates_title
 from gradlab_reports.frames import column, title_of
 from gradlab_reports.spelling import plain
-from gradlab_reports.style import FAINT, MEASURED, SERIES, SERIES_MARKERS, styled
+from gradlab_reports.style import CURVES, FAINT, MEASURED, styled
 from gradlab_reports.ticks import count_in_wholes
 
 if TYPE_CHECKING:
@@ -40,15 +40,15 @@ def plot_singular_values(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes
     """
     ax = axes_or_new(ax, SIZE)
     gates = gates_of(frame)
-    for gate, color, marker in zip(gates, SERIES, SERIES_MARKERS, strict=False):
+    for gate, look in zip(gates, CURVES, strict=False):
         rows = frame[frame["gate"] == gate] if len(gates) > 1 else frame
         values = np.sort(column(rows, "singular_value"))[::-1]
         every = max(1, len(values) // MAX_MARKERS)
         ax.plot(
             np.arange(1, len(values) + 1),
             values,
-            color=color if len(gates) > 1 else MEASURED,
-            marker=marker,
+            color=look.color if len(gates) > 1 else MEASURED,
+            marker=look.marker,
             markersize=3.4,
             markevery=every,
             linewidth=0.8,
@@ -63,7 +63,7 @@ def plot_singular_values(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes
     ax.set_ylabel("singular value (factor per step)")
     title_of(ax, "Singular values of the recurrent matrix", frame)
     if len(gates) > 1:
-        ax.legend(title="gate")
+        ax.legend(title=gates_title(gates))
     return ax
 
 

@@ -13,7 +13,7 @@ from gradlab_reports.canvas import axes_or_new
 from gradlab_reports.frames import column, title_of
 from gradlab_reports.scatter import scatter
 from gradlab_reports.spelling import plain, shortened
-from gradlab_reports.style import FAINT, INK, SERIES, SERIES_MARKERS, VERMILLION, styled
+from gradlab_reports.style import CURVES, FAINT, INK, VERMILLION, styled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,16 @@ SIZE, GATED_SIZE = (4.9, 4.4), (6.4, 4.4)
 SIGMA_INK = "#b34f00"
 # Where words may stand, in degrees: those of two circles on two sides.
 LEFT, RIGHT = (225.0, 135.0, 210.0, 150.0, 240.0, 120.0), (315.0, 300.0, 330.0, 285.0)
-GATE_DASHES = ((6, 2), (3, 1.5), (6, 2, 1.2, 2), (1.5, 1.2), (9, 2), (4, 1.5, 1.2, 1.5))
+GATE_DASHES = (
+    (6, 2),
+    (3, 1.5),
+    (6, 2, 1.2, 2),
+    (1.5, 1.2),
+    (9, 2),
+    (4, 1.5, 1.2, 1.5),
+    (2, 2),
+    (8, 2, 1.2, 2, 1.2, 2),
+)
 
 
 @styled
@@ -53,6 +62,9 @@ def plot_spectrum(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     place = ("eigenvalue_re", "eigenvalue_im")
     scatter(ax, points, *place, own, s=20, linewidth=0.3, zorder=3)
     _draw_circles(ax, frame, gates)
+    if points.empty:
+        words = "no eigenvalues:\nthe matrices are not square"
+        ax.text(0.0, 0.0, words, ha="center", va="center", fontsize=8.5, color=FAINT)
     ax.set_aspect("equal")
     ax.set_xlabel("real part of the eigenvalue")
     ax.set_ylabel("imaginary part of the eigenvalue")
@@ -93,7 +105,14 @@ def gates_of(frame: pd.DataFrame) -> list[str]:
     """Names of the gates in order without the stacked matrix; one empty name if there are none."""
     if "gate" not in frame.columns:
         return [""]
-    return [str(gate) for gate in frame["gate"].unique() if gate != "stack"] or [""]
+    gates = [str(gate) for gate in frame["gate"].unique()]
+    return [gate for gate in gates if gate != "stack" and not gate.endswith(".stack")] or [""]
+
+
+def gates_title(gates: list[str]) -> str:
+    """Title of a legend of gates, which tells how many have no color left."""
+    more = len(gates) - len(CURVES)
+    return "gate" if more <= 0 else f"gate ({more} more not shown)"
 
 
 def _draw_circles(ax: Axes, frame: pd.DataFrame, gates: list[str]) -> None:
@@ -133,13 +152,13 @@ def _free_angle(
 def _draw_gates(ax: Axes, gates: list[str], sigmas: list[float]) -> None:
     """A circle a gate, in its color and dashes; a legend beside the axes names them."""
     handles = [Line2D([], [], color="#5f6368", linewidth=1.1, label="radius 1")]
-    looks = zip(gates, sigmas, SERIES, SERIES_MARKERS, GATE_DASHES, strict=False)
-    for gate, sigma, color, marker, dashes in looks:
-        _draw_circle(ax, sigma, color=color, linestyle=(0, dashes))
+    for gate, sigma, curve, dashes in zip(gates, sigmas, CURVES, GATE_DASHES, strict=False):
+        _draw_circle(ax, sigma, color=curve.color, linestyle=(0, dashes))
         words = rf"{shortened(gate, 24)}: $\sigma_{{\max}}$ = {plain(sigma)}"
-        look: dict[str, Any] = {"color": color, "linestyle": (0, dashes), "linewidth": 1.1}
-        handles.append(Line2D([], [], marker=marker, markersize=4.5, label=words, **look))
-    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.0), handlelength=3.2)
+        look: dict[str, Any] = {"color": curve.color, "linestyle": (0, dashes), "linewidth": 1.1}
+        handles.append(Line2D([], [], marker=curve.marker, markersize=4.5, label=words, **look))
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
+    ax.legend(handles=handles, title=gates_title(gates), handlelength=3.2, **place)
 
 
 def circular_law(frame: pd.DataFrame) -> float:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 WIDTH, MARGIN, ALONE, PANEL = 5.4, 0.8, 3.4, 1.35  # inches; one panel is higher than each of many
+HIGHEST = 6.4  # of many panels together
 MAX_PANELS = 8
 # Of the steps: what counts as saturated most of the time, and as always so.
 MOSTLY, ALWAYS = 0.5, 1.0
@@ -46,7 +47,7 @@ def plot_units(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         dark where it is 0.
     """
     kinds = list(dict.fromkeys(frame["activation"]))[:MAX_PANELS]
-    height = ALONE if len(kinds) == 1 else PANEL * len(kinds)
+    height = ALONE if len(kinds) == 1 else min(PANEL * len(kinds), HIGHEST)
     top = axes_or_new(ax, (WIDTH, MARGIN + height))
     panels = stacked(top, [1.0] * len(kinds))
     for panel, kind in zip(panels, kinds, strict=True):
