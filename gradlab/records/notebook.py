@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -54,7 +55,7 @@ def _spelled(value: object) -> str:
     if value is None:
         return "undefined"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return "undefined" if math.isnan(value) else f"{value:.6g}"
     if isinstance(value, list | tuple):
         more = ", …" if len(value) > MOST_ENTRIES else ""
         return ", ".join(_spelled(entry) for entry in value[:MOST_ENTRIES]) + more

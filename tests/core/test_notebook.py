@@ -87,6 +87,7 @@ def test_every_word_is_escaped_and_long_lists_are_cut() -> None:
     assert "…" in html
     nested = summary_html(found, {"a": {"b": float("-inf")}})
     assert Cells(nested).words[-2:] == ["a.b", "-inf"]
+    assert Cells(summary_html(found, {"a": float("nan")})).words[-2:] == ["a", "undefined"]
 
 
 def test_every_public_record_that_makes_a_table_of_numbers_has_one_for_notebooks() -> None:
