@@ -31,7 +31,7 @@ def test_the_gap_is_told_with_its_causes_the_largest_first() -> None:
     gap = {"saturation": 2.0, "onestep": 8.0, "alignment": 30.0}
     words = said(profile(20, math.log(10.0) * -3, math.log(10.0) * -3 + 40.0), gap)
     step = math.exp((math.log(10.0) * -3 + 40.0) / 20)
-    assert f"largest stretch of a single step, {step:.2f}, to the power of the lag" in words
+    assert f"largest stretch that the weights allow, {step:.2f}, to the power of the lag" in words
     assert "at lag 20, where 0.00100 was measured" in words
     order = [words.index(part) for part in ("75 % alignment", "20 % one-step", "5 % saturation")]
     assert order == sorted(order)
@@ -73,7 +73,7 @@ def test_the_page_says_it_in_its_verdict_in_every_format(tmp_path: Path) -> None
     page = (folder / "report.html").read_text(encoding="utf-8")
     verdict = page.partition('class="verdict')[2].partition("</div>")[0]
     words = read_document(folder / "report.json")["sections"][0]["bound"]
-    assert words.partition(" a single step")[0] in verdict
+    assert words.partition(" the weights allow")[0] in verdict
     assert "Bound and measurement:" in verdict
     assert words.partition(".")[0] in (folder / "report.md").read_text(encoding="utf-8")
     assert "% alignment" in words.replace("\u00a0", " ")
