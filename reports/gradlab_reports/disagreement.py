@@ -42,8 +42,8 @@ def bound_sentence(recurrence: Mapping[str, Any], profile: pd.DataFrame) -> str:
     bound = float(column(last, "log_bound_gamma")[0])
     if math.isfinite(bound):
         opening = (
-            f"The bound takes the largest stretch that the weights allow, {factor(bound / lag)}, to the "
-            f"power of the lag: {factor(bound)} at lag {lag}"
+            f"The bound takes the largest stretch that the weights allow, {factor(bound / lag)}, "
+            f"to the power of the lag: {factor(bound)} at lag {lag}"
         )
         return _compared(opening, bound, measured, recurrence.get("slack") or {})
     bound = float(column(last, "log_bound_onestep")[0])
