@@ -10,10 +10,10 @@ from types import ModuleType
 from typing import Any
 
 from gradlab.errors import MissingExtraError, WorkerError
-from gradlab.provenance import machine_facts
+from gradlab.provenance import ABSENT, machine_facts
 
 CONNECT_SECONDS = 30
-COMPARED = ("gradlab", "numpy", "scipy")
+COMPARED = ("gradlab", "numpy", "scipy", "numba")
 
 
 @contextmanager
@@ -24,7 +24,8 @@ def dask_executor(scheduler: str | Path) -> Iterator[tuple[Executor, int | None]
     ----------
     scheduler
         Address such as ``tcp://host:8786``, or a scheduler file. Its workers need gradlab and the
-        same versions of NumPy and SciPy; a file of a sweep must be there under the same path.
+        same versions of NumPy and SciPy, and of Numba or none of it; a file of a sweep must be
+        there under the same path.
 
     Yields
     ------
@@ -58,7 +59,7 @@ def dask_executor(scheduler: str | Path) -> Iterator[tuple[Executor, int | None]
 def versions() -> dict[str, str]:
     """Versions that the bits of a sweep may depend on, in this process."""
     found = machine_facts()["versions"]
-    return {name: found[name] for name in COMPARED}
+    return {name: found.get(name, ABSENT) for name in COMPARED}
 
 
 def _require_same_versions(client: Any) -> None:

@@ -11,7 +11,7 @@ CHUNK_SECONDS = 0.25  # long beside the milliseconds that sending and saving a c
 MOST_SECONDS = 60.0  # beyond which more would be lost in a kill than is gained
 LARGEST = 1000  # points of a chunk
 TASK_SECONDS = 1e-3  # of the one scheduler of a cluster, which is not seen from here
-BUSY_SHARE = 0.25  # of its time, that the one parent shall be busy at most
+BUSY_SHARE = 0.5  # of its time, that the one parent shall be busy at most
 MEMORY = 0.9  # weight of what was seen before, against the last chunks
 
 
@@ -19,7 +19,7 @@ class Pacer:
     """Cuts what is left into chunks, as long as the measured times make them.
 
     A chunk lasts a quarter of a second, or longer, with many workers or a slow disk: so long that
-    the one parent, which sends and saves all of them, is busy for a quarter of its time.
+    the one parent, which sends and saves all of them, is busy for half of its time.
 
     Parameters
     ----------

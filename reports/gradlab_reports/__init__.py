@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from gradlab_reports.bundle import write_training as write_training
     from gradlab_reports.catalog import figure_kinds as figure_kinds
     from gradlab_reports.catalog import page_formats as page_formats
+    from gradlab_reports.early import load_early as load_early
     from gradlab_reports.sweep_words import write_sweep_words as write_sweep_words
 
 _HOME = {
     "figure_kinds": "gradlab_reports.catalog",
+    "load_early": "gradlab_reports.early",
     "page_formats": "gradlab_reports.catalog",
     "write_comparison": "gradlab_reports.bundle",
     "write_figure": "gradlab_reports.bundle",
@@ -28,6 +30,7 @@ _HOME = {
 
 __all__ = [
     "figure_kinds",
+    "load_early",
     "page_formats",
     "write_comparison",
     "write_figure",

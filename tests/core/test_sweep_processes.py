@@ -56,6 +56,7 @@ def test_process_that_ends_is_replaced_and_leaves_the_other_alone(
 
 def test_processes_end_in_the_middle_of_their_work() -> None:
     with LocalProcesses(1) as executor:
+        executor.result(executor.submit(os.getpid))
         future = executor.submit(time.sleep, 600)
         executor.submit(os.getpid)
         executor.shutdown(cancel_futures=True)
@@ -86,11 +87,11 @@ def script(tmp_path: Path) -> Script:
 DEADLY = """
 import gradlab.sweeps.points as points
 measure = points._measure
-def deadly(settings):
+def deadly(settings, *rest):
     if settings.seed in (3, 7) and not (ONCE and os.path.exists(f"ended-{settings.seed}")):
         pathlib.Path(f"ended-{settings.seed}").open("a").write("x")
         os.kill(os.getpid(), 9)
-    return measure(settings)
+    return measure(settings, *rest)
 points._measure = deadly
 """
 SWEEP = f"""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -221,3 +224,12 @@ def test_many_long_words_across_are_thinned_and_slanted(checkpoints: Path) -> No
     assert len(labels) == 12
     assert labels[0].get_text() == "a-rather-long-name-0.pt"
     assert {label.get_rotation() for label in labels} == {30.0}
+
+
+def test_what_figures_need_is_loaded_on_the_side() -> None:
+    code = "import sys, gradlab_reports; gradlab_reports.load_early().join()"
+    code += "; print('matplotlib' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-W", "error", "-c", code]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.stdout.strip(), ended.stderr) == ("True", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,7 @@ def sweep(
         workforce(settings) as workers,
         sweep_progress(console, len(wanted.points)) as on_done,
     ):
+        drawing.prepare(workers)
         summary = gl.run_sweep(
             wanted.points,
             output,
@@ -96,6 +98,13 @@ class _Drawing:
         self._lines: list[str] = []
         self._error: gl.GradlabError | None = None
         self.words = ""
+
+    def prepare(self, workers: Mapping[str, Any]) -> None:
+        """Load what drawing needs, where others measure and this process waits."""
+        if workers.get("executor") is not None or workers["jobs"] > 1:
+            from gradlab_reports import load_early
+
+            load_early()
 
     def __call__(self, folder: Path) -> None:
         from gradlab_reports import write_sweep_figures, write_sweep_words
