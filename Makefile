@@ -71,6 +71,7 @@ docs: $(DOCUMENTING)
 	$(VENV)/bin/python docs/reference.py
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 	$(VENV)/bin/python docs/check_site.py site
+	$(VENV)/bin/pytest --quiet tests/architecture/test_notation.py
 	@echo "The documentation is in site/index.html"
 
 $(DOCUMENTING): $(INSTALLED)

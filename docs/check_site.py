@@ -1,4 +1,4 @@
-"""Check that the built pages fetch nothing from elsewhere: no script, style, font or picture."""
+"""Check that the built pages need no network: nothing is fetched, and the search has its index."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ FETCHED = re.compile(
     r"<(?:script|link|img|iframe|source|video|audio)\b[^>]*\b(?:src|href)=[\"']?((?:https?:)?//[^\"'\s>]+)"
 )
 STYLED = re.compile(r"(?:url\(|@import\s+)[\"']?((?:https?:)?//[^\"')\s]+)")
+# What the search reads where the pages are opened from a disk.
+SEARCH = ("search/search_index.js", "js/iframe-worker.js")
 
 
 def faults(site: Path) -> list[str]:
@@ -24,6 +26,7 @@ def faults(site: Path) -> list[str]:
 if __name__ == "__main__":
     pages = Path(sys.argv[1])
     problems = faults(pages)
+    problems += [f"{pages} lacks {name}" for name in SEARCH if not (pages / name).is_file()]
     if not any(pages.rglob("*.html")):
         problems = [f"{pages} holds no page"]
     print(*(problems or ["No page fetches anything from elsewhere"]), sep="\n")
