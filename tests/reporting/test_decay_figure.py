@@ -239,3 +239,21 @@ def test_theory_comes_from_the_table_beside_the_profile(write_run: WriteRun, dec
     np.testing.assert_array_equal(frame["log_norm_predicted"], -2.0 * frame["lag"])
     assert len(frame) == 20
     pd.testing.assert_frame_equal(frame, RunTables(run, RUN_KINDS).frame("lag_profile.csv", "b"))
+
+
+def test_slack_is_the_room_below_the_lowest_bound_and_its_name_lies_in_it(
+    profile: Callable[..., pd.DataFrame],
+) -> None:
+    frame = profile(rate=-0.3, gamma_w=1.5, onestep=0.1, alignment=0.3)
+    ax = plot_decay(frame)
+    shade = np.asarray(ax.collections[0].get_paths()[0].vertices, dtype=np.float64)
+    lowest = frame["log_bound_blocks"] / LN10
+    assert shade[:, 1].max() == pytest.approx(lowest.max())
+    assert shade[:, 1].min() == pytest.approx(frame["log_norm_median"].min() / LN10)
+    name = next(text for text in ax.texts if text.get_text() == "slack")
+    lag, height = name.get_position()
+    assert -0.3 * float(lag) / LN10 < float(height) < float(np.interp(lag, frame["lag"], lowest))
+
+
+def test_a_bound_that_is_attained_has_no_slack(profile: Callable[..., pd.DataFrame]) -> None:
+    assert "slack" not in words(plot_decay(profile(rate=math.log(0.9), gamma_w=0.9)))

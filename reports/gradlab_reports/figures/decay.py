@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIZE = (6.6, 4.3)
+Values = NDArray[np.float64]
 MAX_MARKERS = 45
 SLACK = "#c9ced3"
 PREDICTED = "log_norm_predicted"
@@ -124,9 +125,9 @@ def value_range(frame: pd.DataFrame) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _finite(frame: pd.DataFrame, *names: str) -> NDArray[np.float64]:
+def _finite(frame: pd.DataFrame, *names: str) -> Values:
     values = np.concatenate([to_decades(column(frame, name)) for name in names])
-    finite: NDArray[np.float64] = values[np.isfinite(values)]
+    finite: Values = values[np.isfinite(values)]
     return finite
 
 
@@ -214,20 +215,25 @@ def _shade_slack(ax: Axes, frame: pd.DataFrame) -> None:
     lowest = np.where(np.isfinite(bounds), bounds, np.inf).min(axis=0)[there]
     lag, median = frame["lag"].to_numpy(dtype=np.float64)[there], median[there]
     ax.fill_between(lag, median, lowest, color=SLACK, alpha=0.22, linewidth=0, zorder=0.5)
+    _name_slack(ax, lag, median, np.minimum(lowest, ax.get_ylim()[1]))
+
+
+def _name_slack(ax: Axes, lag: Values, floor: Values, ceiling: Values) -> None:
+    """Write where the room is wide and holds neither words nor the line of no change."""
     low, high = ax.get_ylim()
-    room = 0.03 * (high - low)
-    top = np.minimum(lowest, high)
+    line = 0.045 * (high - low)
+    taken = [0.0, *(0.5 * line + float(text.get_position()[1]) for text in ax.texts)]
     for part in (0.72, 0.85, 0.6, 0.5):
         near = np.abs(lag / ax.get_xlim()[1] - part) < 0.06
         if not near.any():
             continue
-        floor, ceiling = float(median[near].max()) + room, float(top[near].min()) - room
-        if ceiling - floor > room:
-            # Nearer to the bound: nearer to the measurement are its band and theory.
-            height = floor + 0.62 * (ceiling - floor)
-            look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}
-            ax.text(part * ax.get_xlim()[1], height, "slack", color=FAINT, zorder=1, **look)
-            return
+        start, end = float(floor[near].max()) + 0.6 * line, float(ceiling[near].min()) - 0.6 * line
+        for share in (0.62, 0.85, 0.4, 0.15):  # nearer to the bound: below are bands and theory
+            height = start + share * (end - start)
+            if end > start and all(abs(height - other) > line for other in taken):
+                look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}
+                ax.text(part * ax.get_xlim()[1], height, "slack", color=FAINT, zorder=1, **look)
+                return
 
 
 def _draw_measured(ax: Axes, frame: pd.DataFrame) -> list[EndLabel]:
@@ -280,9 +286,9 @@ def _draw_theory(ax: Axes, frame: pd.DataFrame) -> list[EndLabel]:
 
 def _draw_band(
     ax: Axes,
-    lag: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
+    lag: Values,
+    lower: Values,
+    upper: Values,
     alpha: float,
 ) -> None:
     """Fill between two quantiles; a lower one of exactly zero reaches the lower edge."""
