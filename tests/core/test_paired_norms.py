@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gradlab.analysis.crossing import norms_across
+from gradlab.analysis.half_products import HalfProducts
 from gradlab.analysis.paired_norms import PROVEN, PairedNorms, paired_norms
 from gradlab.analysis.tridiagonal import all_below, largest_eigenvalue, leading_vector
 from gradlab.arrays import Array
@@ -127,3 +129,24 @@ def test_a_limit_is_above_all_eigenvalues_or_it_is_not(seed: int, rows: int, sha
     clear = abs(share - 1.0) > 1e-9
     if clear:
         assert (all_below(diagonal, beside, share * largest) == (share > 1.0)).all()
+
+
+@pytest.mark.parametrize("spectral", [False, True])
+def test_norms_that_gram_matrices_hide_are_taken_from_the_product(spectral: bool) -> None:
+    """tr(GH) is 1e-10 of ‖G‖ ‖H‖: its last six digits are noise."""
+    n, rng = 24, np.random.default_rng(4)
+    Q, U = (sign_fixed_qr(rng.standard_normal((n, n)))[0] for _ in range(2))
+    shares = 1e-5 * rng.uniform(0.5, 1.0, (2, n))
+    shares[0, 0] = shares[1, 1] = 1.0
+    A, B = (U * shares[0]) @ Q.T, (Q * shares[1]) @ U.T
+    after = HalfProducts(products=A[None], grams=(A.T @ A)[None], log_scale=np.array([3.0]))
+    before = HalfProducts(products=B[None], grams=(B @ B.T)[None], log_scale=np.array([-1.0]))
+    start = Q[:, 3].copy() if spectral else None
+    found = norms_across(after, before, np.ones((1, 1), dtype=bool), start)
+    assert found.formed.all()
+    product = A @ B
+    expected = 2.0 + np.log(np.linalg.norm(product))
+    assert found.log_frobenius[0, 0] == pytest.approx(expected, abs=1e-10)
+    if spectral:
+        expected = 2.0 + np.log(np.linalg.norm(product, ord=2))
+        assert found.log_norm[0, 0] == pytest.approx(expected, abs=1e-10)
