@@ -14,12 +14,20 @@ from gradlab.records.jacobians import COLUMNS
 
 # Sizes and lags from which on halves pay, and the share of end times that has to be wanted.
 LEAST_SIZE, LEAST_REACH, SHARE = 16, 16, 0.5
+# Bytes of the matrices that halves keep, beyond which products are carried one by one.
+MOST_BYTES = 1 << 31
 
 
 def pays(n: int, reach: int, ends: Int[Array, " ends"]) -> bool:
     """Whether all pairs together are cheaper than the wanted end times one by one."""
+    large = n >= LEAST_SIZE and reach >= LEAST_REACH
     dense = len(ends) >= SHARE * int(ends[-1])
-    return n >= LEAST_SIZE and reach >= LEAST_REACH and dense
+    return large and dense and kept_bytes(n, reach, ends) <= MOST_BYTES
+
+
+def kept_bytes(n: int, reach: int, ends: Int[Array, " ends"]) -> int:
+    """Bytes of the matrices kept at the first cut, for a product and its Gram matrix each."""
+    return 8 * n**2 * min(int(ends[-1]), 2 * reach)
 
 
 def dense_rows(

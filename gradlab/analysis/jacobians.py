@@ -98,7 +98,8 @@ def jacobian_profile(
     -----
     Source: Pascanu, Mikolov and Bengio (2013), ICML, section 2. Cost: one N×N product a pair and a
     power step or, where that certifies nothing, an eigenvalue solve. For all end times, about
-    T log T products and a few products of a matrix and a vector a pair; memory for T matrices.
+    T log T products and a few products of a matrix and a vector a pair; memory for T matrices, up
+    to two gigabytes.
     """
     if max_lag is not None and max_lag < 1:
         raise SettingError(f"max_lag {max_lag}: expected at least 1")

@@ -292,3 +292,14 @@ def test_an_inverse_chain_tells_exact_rank_losses_and_what_is_unresolved() -> No
     cell = gl.VanillaCell(W_hh=nearly, W_xh=np.eye(n), activation="identity")
     chain = InverseChain(cell.linearize(gl.rollout(cell, inputs)), 4)
     assert np.isnan(chain.verdict(4)[4, 1:]).all()
+
+
+def test_halves_are_left_where_they_would_not_fit_or_not_pay() -> None:
+    every = np.arange(1, 201)
+    assert dense_profiles.pays(64, 200, every)
+    assert dense_profiles.pays(64, 200, every[::2])
+    assert not dense_profiles.pays(64, 200, every[::3])
+    assert not dense_profiles.pays(8, 200, every)
+    assert not dense_profiles.pays(64, 8, every)
+    assert not dense_profiles.pays(2048, 200, every)
+    assert dense_profiles.pays(2048, 20, every)
