@@ -18,7 +18,7 @@ from gradlab.linalg import single_threaded_blas
 from gradlab.records.trajectory import Trajectory
 
 SIZES = (32, 64, 128, 256)
-NEAR, FAR, ENDS = 60, 300, 4
+NEAR, FAR, ENDS, HALVED = 60, 300, 4, 120
 
 
 def cell_of(family: str, n: int, rng: np.random.Generator) -> Cell:
@@ -55,10 +55,13 @@ def costs(cell: Cell, rng: np.random.Generator) -> dict[str, float]:
     blocks = milliseconds(
         lambda: gl.jacobian_profile(cell, near, max_lag=4, anchors=starts, smallest=False)
     )
+    every = run_of(cell, HALVED, rng)
+    halves = milliseconds(lambda: gl.jacobian_profile(cell, every, kernel="numpy"))
     return {
         "pair": several / pairs,
         "single pair": one / NEAR,
         "far pair": (profile(far, 1) - one) / (FAR - NEAR),
+        "halved step": halves / (HALVED * np.log2(HALVED)),
         "step": milliseconds(lambda: one_step_profile(cell, near)) / NEAR,
         "block pair": blocks / (4 * len(starts)),
         "graded step": (whole - first) / (NEAR - 1),

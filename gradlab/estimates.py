@@ -13,6 +13,7 @@ from gradlab.analysis.anchoring import chosen_anchors, pair_count
 from gradlab.analysis.directions import LONGEST, affordable, affordable_sequences, spaced_lags
 from gradlab.analysis.jacobians import Anchors, end_times
 from gradlab.analysis.lower_bounds import RADIUS_WORK, SOLVE_WORK
+from gradlab.analysis.dense_profiles import kept_bytes, pays
 from gradlab.analysis.products import RowScaled
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell
@@ -31,6 +32,7 @@ COSTS: Mapping[tuple[str, str], tuple[float, ...]] = {
     ("scaled", "pair"): (0.1, 0.22, 0.68, 3.2),
     ("scaled", "single pair"): (0.13, 0.27, 0.68, 3.5),
     ("scaled", "far pair"): (0.04, 0.1, 0.3, 0.8),
+    ("scaled", "halved step"): (0.21, 0.475, 1.36, 7.6),
     ("scaled", "step"): (0.0811, 0.25, 0.88, 3.7),
     ("scaled", "block pair"): (0.15, 0.28, 0.87, 3.4),
     ("scaled", "graded step"): (0.291, 0.68, 2.58, 13.0),
@@ -40,6 +42,7 @@ COSTS: Mapping[tuple[str, str], tuple[float, ...]] = {
     ("general", "pair"): (0.17, 0.36, 1.8, 7.5),
     ("general", "single pair"): (0.3, 0.5, 1.8, 8.0),
     ("general", "far pair"): (0.09, 0.25, 0.7, 3.5),
+    ("general", "halved step"): (0.258, 0.68, 2.0, 11.0),
     ("general", "step"): (0.65, 1.1, 2.8, 12.0),
     ("general", "block pair"): (0.2, 0.4, 1.2, 4.8),
     ("general", "graded step"): (0.289, 0.68, 2.6, 13.0),
@@ -110,11 +113,12 @@ def estimate(
         _of_recurrence(name, whole[name], run, wanted, speed) for name, run in runs.items()
     )
     pairs = sum(entry.pairs for entry in entries)
+    held = sum(_bytes(entry, runs[entry.name], wanted) for entry in entries)
     drawn = (DRAWING + ROW * pairs) / speed if figures else 0.0
     return AnalysisEstimate(
         recurrences=entries,
         seconds=FIXED / speed + drawn + sum(sum(entry.seconds.values()) for entry in entries),
-        bytes=PROCESS_BYTES + sum(map(_bytes, entries, runs.values())) + figures * DRAWING_BYTES,
+        bytes=PROCESS_BYTES + held + figures * DRAWING_BYTES,
         speed=speed,
     )
 
@@ -186,11 +190,18 @@ class _Units:
 def _norms(
     units: _Units, lengths: Int[Array, " batch"], anchors: Anchors, max_lag: int | None
 ) -> float:
-    """The pairs' norms and those of all single steps; few end times share less of a step's work."""
+    """The pairs' norms and those of all single steps; few end times share less of a step's work.
+
+    By halves, a step is multiplied and measured once for every cut that it is in the reach of.
+    """
     seconds = units.seconds("step", float(lengths.sum()))
     for length, sequences in _by_length(lengths):
         ends = end_times(length, anchors)
         reach = np.minimum(ends, max_lag or length)
+        if pays(units.n, int(reach.max()), ends):
+            cuts = float(np.log2(min(length, 2 * int(reach.max()))))
+            seconds += units.seconds("halved step", sequences * length * cuts)
+            continue
         near = float(sequences * np.minimum(reach, NEAR).sum())
         far = float(sequences * reach.sum()) - near
         shared, alone = units.seconds("pair", 1.0), units.seconds("single pair", 1.0)
@@ -236,7 +247,11 @@ def _by_length(lengths: Int[Array, " batch"]) -> list[tuple[int, int]]:
     return [(int(value), int(count)) for value, count in zip(values, counts, strict=True)]
 
 
-def _bytes(entry: RecurrenceEstimate, run: Trajectory) -> int:
-    """Memory of one recurrence's run and records."""
-    n = entry.state_size
-    return 8 * (KEPT * run.states.size + NUMBERS * entry.pairs + MATRICES * n**2)
+def _bytes(entry: RecurrenceEstimate, run: Trajectory, wanted: _Wanted) -> int:
+    """Memory of one recurrence's run and records, and of the matrices that halves keep."""
+    n, reach = entry.state_size, min(run.steps, wanted.max_lag or run.steps)
+    ends = end_times(
+        run.steps, chosen_anchors(run, n, wanted.anchors, wanted.max_lag, wanted.max_pairs)
+    )
+    halves = kept_bytes(n, reach, ends) if pays(n, reach, ends) else 0
+    return halves + 8 * (KEPT * run.states.size + NUMBERS * entry.pairs + MATRICES * n**2)
