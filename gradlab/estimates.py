@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gradlab.analysis.anchoring import chosen_anchors, pair_count
+from gradlab.analysis.dense_profiles import kept_bytes, pays
 from gradlab.analysis.directions import LONGEST, affordable, affordable_sequences, spaced_lags
 from gradlab.analysis.jacobians import Anchors, end_times
 from gradlab.analysis.lower_bounds import RADIUS_WORK, SOLVE_WORK
-from gradlab.analysis.dense_profiles import kept_bytes, pays
 from gradlab.analysis.products import RowScaled
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell
@@ -42,7 +42,7 @@ COSTS: Mapping[tuple[str, str], tuple[float, ...]] = {
     ("general", "pair"): (0.17, 0.36, 1.8, 7.5),
     ("general", "single pair"): (0.3, 0.5, 1.8, 8.0),
     ("general", "far pair"): (0.09, 0.25, 0.7, 3.5),
-    ("general", "halved step"): (0.258, 0.68, 2.0, 11.0),
+    ("general", "halved step"): (0.258, 0.68, 2.28, 12.8),
     ("general", "step"): (0.65, 1.1, 2.8, 12.0),
     ("general", "block pair"): (0.2, 0.4, 1.2, 4.8),
     ("general", "graded step"): (0.289, 0.68, 2.6, 13.0),

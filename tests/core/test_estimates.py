@@ -101,6 +101,12 @@ def test_figures_come_on_top_and_memory_holds_the_run() -> None:
     assert drawn.bytes > plain.bytes > estimates.PROCESS_BYTES + 8 * 101 * 4 * 64
 
 
+def test_every_end_time_by_halves_takes_less_time_than_some_one_by_one_and_memory_for_it() -> None:
+    some, every = (estimated(steps=300, batch=1, anchors=anchors) for anchors in (149, "all"))
+    assert parts(every)["norms"] < parts(some)["norms"]
+    assert every.bytes - some.bytes > 8 * 300 * 64**2
+
+
 def test_speed_is_measured_in_a_moment_and_positive() -> None:
     assert 0.0 < estimates.REFERENCE < 1.0
     for unit in {unit for _, unit in estimates.COSTS}:
