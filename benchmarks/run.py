@@ -69,10 +69,12 @@ def measured(problem: Problem) -> Comparison:
 
 
 def write_comparisons(chosen: list[ModuleType], *, quick: bool) -> str:
-    """Measure all problems, write their rows; the table for people."""
+    """Measure all problems, write their rows as they come; the table for people."""
     problems = [p for each in chosen for p in each.problems() if p.quick or not quick]
-    rows = tables.rows([measured(problem) for problem in problems])
-    tables.write_csv(rows, FOLDER / "results.csv")
+    rows: list[tables.Row] = []
+    for problem in problems:
+        rows += tables.rows([measured(problem)])
+        tables.write_csv(rows, FOLDER / "results.csv")
     return tables.markdown(rows)
 
 
