@@ -33,6 +33,21 @@ axe.run({ resultTypes: ["violations"] }).then((found) => found.violations
   .filter((each) => ["serious", "critical"].includes(each.impact))
   .map((each) => each.id + ": " + each.nodes.map((node) => node.target.join(" ")).join(", ")))
 """
+# Words in figures whose contrast with the paper below them is too low to read.
+FAINT = """
+(() => {
+  const light = (color) => {
+    const [red, green, blue] = color.match(/[\\d.]+/g).slice(0, 3).map(Number).map((value) =>
+      value <= 10 ? value / 255 / 12.92 : Math.pow((value / 255 + 0.055) / 1.055, 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const paper = light(getComputedStyle(document.querySelector(".picture")).backgroundColor);
+  return [...document.querySelectorAll(".picture svg text")].filter((text) => {
+    const ink = light(getComputedStyle(text).fill);
+    return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05) < 4.5;
+  }).map((text) => text.textContent.trim());
+})()
+"""
 READOUT = 'document.querySelector("figure .readout output").textContent'
 
 
@@ -82,6 +97,18 @@ def test_axe_finds_no_serious_violation(
     tab.open(page(name), width, scheme)
     tab.ask(axe + "; 0")
     assert tab.ask(SERIOUS) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["vanishing", "gated", "comparison", "training"])
+def test_words_in_figures_can_be_read_in_both_schemes(
+    tab: Any, page: Page, name: str, scheme: str
+) -> None:
+    tab.open(page(name), 1280, scheme)
+    assert tab.ask('document.querySelectorAll(".picture svg text").length') > 5
+    assert tab.ask(FAINT) == []
+    tab.ask('document.querySelector(".picture svg text").style.fill = "#777f88"; 0')
+    assert len(tab.ask(FAINT)) == 1
 
 
 def test_axe_would_find_one(tab: Any, page: Page, axe: str) -> None:
