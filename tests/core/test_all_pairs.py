@@ -103,10 +103,10 @@ def assert_right(matrices: Array, reach: int) -> None:
 def test_every_pair_is_as_the_svd_says(family: str, fixed: bool) -> None:
     rng = np.random.default_rng(11)
     if fixed:
-        matrices = np.repeat(FAMILIES[family](24, rng)[None], 32, axis=0)
+        matrices = np.repeat(FAMILIES[family](24, rng)[None], 26, axis=0)
     else:
-        matrices = np.stack([FAMILIES[family](24, rng) for _ in range(32)])
-    assert_right(matrices, 32)
+        matrices = np.stack([FAMILIES[family](24, rng) for _ in range(26)])
+    assert_right(matrices, 26)
 
 
 @settings(deadline=None, max_examples=10)
@@ -144,15 +144,30 @@ def test_a_cluster_at_lag_one_is_not_mistaken() -> None:
     )
 
 
-@pytest.mark.parametrize("gain", [0.1, 10.0])
-def test_norms_beyond_floating_point_stay_right(gain: float) -> None:
-    """A symmetric matrix: c^l at lags where it is neither a number nor zero in float64."""
-    n, steps = 8, 400
+def test_norms_beyond_floating_point_stay_right() -> None:
+    """A symmetric matrix: c^l at lags where float64 has no number for it."""
+    n, steps, gain = 8, 320, 10.0
     Q = orthogonal(n, np.random.default_rng(5))
     W = gain * (Q * 0.5 ** np.arange(n)) @ Q.T
     tables = all_pairs(MatrixChain(np.repeat(W[None], steps, axis=0)), steps, steps, spectral=True)
     expected = np.arange(steps + 1) * np.log(gain)
     np.testing.assert_allclose(tables.log_norm[steps], expected, rtol=1e-13, atol=1e-10)
+    assert not tables.doubtful[steps, 1:].any()
+
+
+def test_a_contracting_network_is_right_far_below_floating_point() -> None:
+    """Norms below 1e-1000, against an SVD of each rescaled product that ends in the last step."""
+    n, steps = 8, 520
+    W = 0.01 * gaussian(n, np.random.default_rng(6))
+    tables = all_pairs(MatrixChain(np.repeat(W[None], steps, axis=0)), steps, steps, spectral=True)
+    product, scale, expected = np.eye(n), 0.0, np.zeros(steps + 1)
+    for lag in range(1, steps + 1):
+        product = product @ W
+        size = np.linalg.norm(product)
+        product, scale = product / size, scale + np.log(size)
+        expected[lag] = scale + np.log(np.linalg.svd(product, compute_uv=False)[0])
+    np.testing.assert_allclose(tables.log_norm[steps], expected, rtol=1e-13, atol=1e-10)
+    assert scale < -1000 * np.log(10.0)
     assert not tables.doubtful[steps, 1:].any()
 
 
@@ -189,14 +204,14 @@ def assert_same(found: gl.JacobianProfile, expected: gl.JacobianProfile) -> None
 def test_paths_that_overtake_each_other_are_left_to_products_by_unit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cell, run = overtaking(120)
-    tables = all_pairs(JacobianChain(cell.linearize(run), 120), 120, 120, spectral=True)
-    assert tables.doubtful[120, 120]
+    cell, run = overtaking(80)
+    tables = all_pairs(JacobianChain(cell.linearize(run), 80), 80, 80, spectral=True)
+    assert tables.doubtful[80, 80]
     profile = gl.jacobian_profile(cell, run)
     assert_same(profile, one_by_one(monkeypatch, cell, run))
     slope = 0.01
-    last = profile.log_norm[(profile.t == 120) & (profile.k == 0)]
-    assert last[0] == pytest.approx(60 * np.log(slope), rel=1e-12)
+    last = profile.log_norm[(profile.t == 80) & (profile.k == 0)]
+    assert last[0] == pytest.approx(40 * np.log(slope), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["shift", "zero", "triangle"])
@@ -214,6 +229,25 @@ def test_products_that_end_are_minus_infinity(name: str) -> None:
     np.testing.assert_array_equal(profile.log_norm == -np.inf, ended)
     np.testing.assert_array_equal(profile.log_frobenius == -np.inf, ended)
     assert (profile.log_sigma_min == -np.inf).all()
+
+
+EXTREMES: dict[str, Callable[[Array], Array]] = {
+    "huge": lambda W: W * 1e306,
+    "tiny": lambda W: W * 1e-306,
+    "rows apart": lambda W: W * np.r_[np.full(8, 1e200), np.full(8, 1e-200)][:, None],
+    "opposite": lambda W: np.kron(np.eye(8), np.array([[0.0, 1e200], [1e-200, 0.0]])),
+    "blocks apart": lambda W: np.kron(np.diag([1e200, 1e-200]), W[:8, :8]),
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_weights_at_the_ends_of_floating_point_are_the_same_by_halves(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    W = EXTREMES[name](np.random.default_rng(0).standard_normal((16, 16)))
+    cell = gl.VanillaCell(W_hh=W, W_xh=np.zeros((16, 1)), activation="identity")
+    run = gl.rollout(cell, np.zeros((18, 1, 1)))
+    assert_same(gl.jacobian_profile(cell, run), one_by_one(monkeypatch, cell, run))
 
 
 CELLS: dict[str, Callable[[np.random.Generator], Cell]] = {
