@@ -12,7 +12,7 @@ KERNELS = ("auto", "numpy", "numba")
 # and NumPy's calls cost little beside the arithmetic.
 SMALL, MEDIUM, SHORT = 96, 128, 128
 # What NumPy takes for the norms of a product, in seconds over n², and from what time on Numba's
-# import and, once on a machine, eight seconds of compilation are worth it.
+# import and, once on a machine, fifteen seconds of compilation are worth it.
 SECONDS_A_PRODUCT, WORTH_SECONDS = 2e-8, 3.0
 
 

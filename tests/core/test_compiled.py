@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -219,6 +222,34 @@ def test_equal_calls_give_equal_bits_and_float32_weights_are_read() -> None:
     first, second = (gl.jacobian_profile(cell, run, kernel="numba") for _ in range(2))
     assert all(getattr(first, k).tobytes() == getattr(second, k).tobytes() for k in COLUMNS)
     assert_same(first, gl.jacobian_profile(cell, run, kernel="numpy"))
+
+
+SEEN = """
+import hashlib, numpy as np, gradlab as gl
+digest = hashlib.sha256()
+for seed in range(6):
+    rng = np.random.default_rng(seed)
+    cell = gl.VanillaCell.initialize(input_size=2, hidden_size=33, gain=1.2, rng=rng)
+    run = gl.rollout(cell, rng.standard_normal((60, 1, 2)))
+    profile = gl.jacobian_profile(cell, run, anchors="last", kernel="numba")
+    digest.update(profile.log_norm.tobytes() + profile.log_sigma_min.tobytes())
+seen = digest.hexdigest()
+"""
+
+
+def test_code_just_made_and_code_that_was_kept_give_the_same_bits() -> None:
+    """Where this process had to compile, the other one loads what it kept."""
+    here: dict[str, Any] = {}
+    exec(SEEN, here)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    there = subprocess.run(
+        [sys.executable, "-P", "-c", f"{SEEN}\nprint(seen)"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert there.stdout.strip() == here["seen"]
 
 
 def test_an_analysis_tells_the_version_of_its_compiler() -> None:

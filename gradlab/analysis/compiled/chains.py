@@ -10,14 +10,14 @@ import math
 
 import numpy as np
 
-from gradlab.analysis.compiled.code import compiled, compiled_in_order
+from gradlab.analysis.compiled.code import compiled, in_order, inlined
 from gradlab.analysis.compiled.norms import certified_norm
 from gradlab.analysis.compiled.vectors import square, write
 from gradlab.analysis.products import HIGH, LEAST_SHIFT, LOG_2, LOW, NEAR, SHORTEST
 from gradlab.arrays import Array
 
 
-@compiled
+@inlined
 def _times_step(P: Array, factors: Array, matrix: Array, scaled: Array, Q: Array) -> None:
     """Write Q = P diag(factors) M."""
     for i in range(len(P)):
@@ -26,7 +26,7 @@ def _times_step(P: Array, factors: Array, matrix: Array, scaled: Array, Q: Array
     np.dot(scaled, matrix, Q)
 
 
-@compiled
+@inlined
 def _lengths(P: Array, empty: Array) -> tuple[float, bool, bool]:
     """Squared Frobenius norm, whether all rows are near one, and whether all have their digits."""
     total, near, digits = 0.0, True, True
@@ -38,7 +38,7 @@ def _lengths(P: Array, empty: Array) -> tuple[float, bool, bool]:
     return total, near, digits
 
 
-@compiled_in_order
+@in_order
 def _over_power(row: Array, exponent: int, target: Array) -> None:
     """Multiply a row by 2**exponent, exactly, and write it to the target."""
     first = max(-1000, min(1000, exponent))
@@ -47,7 +47,7 @@ def _over_power(row: Array, exponent: int, target: Array) -> None:
         target[j] = row[j] * one * two
 
 
-@compiled
+@in_order
 def _rescale(P: Array, exponent: Array, empty: Array) -> bool:
     """Bring rows near one by powers of two: one for all where they are near each other.
 
@@ -75,7 +75,7 @@ def _rescale(P: Array, exponent: Array, empty: Array) -> bool:
     return level
 
 
-@compiled
+@in_order
 def _assembled(P: Array, exponent: Array, empty: Array, target: Array) -> int:
     """Write the rows with one common power of two, which is returned."""
     scale, some = 0, False

@@ -26,19 +26,32 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     Kept in NUMBA_CACHE_DIR where that is set, else in a folder of the user's own, never beside the
     sources or in a folder that others may write: what is kept there will be run.
     """
-    return _made(function, REORDERED)
-
-
-def compiled_in_order(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same with operations in the order they are written in."""
-    return _made(function, set())
-
-
-def _made(function: Callable[..., Any], reordered: set[str]) -> Callable[..., Any]:
-    plain = inspect.unwrap(function)  # not what a type checker made of it
     with _folder() as kept:
-        code = numba.njit(cache=kept, error_model="numpy", fastmath=reordered)(plain)
-    return cast(Callable[..., Any], code)
+        made = numba.njit(cache=kept, error_model="numpy", fastmath=REORDERED)(_plain(function))
+    return cast(Callable[..., Any], made)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Part of whatever compiled function calls it.
+
+    Sums that may be reordered come out differently in another surrounding. As parts of one function
+    they have only one, whether that was compiled in this process or is loaded.
+    """
+    return cast(Callable[..., Any], numba.njit(inline="always")(_plain(function)))
+
+
+def in_order(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Function of its own, with its operations as they are written; for what is exact or a verdict.
+
+    Not for sums whose last bit is seen: multiplications and additions may be fused in one copy of
+    it, and not in the other.
+    """
+    return cast(Callable[..., Any], numba.njit(error_model="numpy")(_plain(function)))
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What was written, not what a type checker made of it."""
+    return cast(Callable[..., Any], inspect.unwrap(function))
 
 
 @contextmanager

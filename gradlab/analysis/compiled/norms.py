@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradlab.analysis.compiled.code import compiled
+from gradlab.analysis.compiled.code import in_order, inlined
 from gradlab.analysis.compiled.tridiagonal import (
     bisected,
     last_pivot,
@@ -34,7 +34,7 @@ SETTLED = 1e-20
 PATIENCE = 12
 
 
-@compiled
+@inlined
 def _power_step(P: Array, left: Array, frobenius: float, work: Array) -> tuple[float, float]:
     """Norm, or -1 where nothing is proven, and the share of what is not in it; writes left."""
     y, z = work[len(P) + 5], work[len(P) + 6]
@@ -55,7 +55,7 @@ def _power_step(P: Array, left: Array, frobenius: float, work: Array) -> tuple[f
     return -1.0, rest
 
 
-@compiled
+@inlined
 def _lanczos_step(P: Array, V: Array, j: int, y: Array, w: Array) -> tuple[float, float]:
     """Diagonal entry of T, and the length of what is new in w = P Pᵀ v_j, which is written."""
     rows_times(P, V[j], y)
@@ -69,7 +69,7 @@ def _lanczos_step(P: Array, V: Array, j: int, y: Array, w: Array) -> tuple[float
     return square(y), length
 
 
-@compiled
+@inlined
 def _krylov(P: Array, frobenius: float, work: Array) -> tuple[float, float, int]:
     """Write the basis and T; the largest Ritz value, what the basis leaves, and its size."""
     n = len(P)
@@ -96,7 +96,7 @@ def _krylov(P: Array, frobenius: float, work: Array) -> tuple[float, float, int]
     return value, rest, n
 
 
-@compiled
+@inlined
 def _lanczos(P: Array, left: Array, frobenius: float, work: Array) -> tuple[float, int]:
     """Norm and path by Lanczos steps on P Pᵀ; the start is written over by the vector found."""
     n = len(P)
@@ -121,7 +121,7 @@ def _lanczos(P: Array, left: Array, frobenius: float, work: Array) -> tuple[floa
     return norm, EXACT
 
 
-@compiled
+@in_order
 def _dominates(P: Array, norm: float, G: Array) -> bool:
     """Whether norm (1 + 4e-13) is proven to be above all singular values of P: Cholesky."""
     np.dot(P, P.T, G)
@@ -139,7 +139,7 @@ def _dominates(P: Array, norm: float, G: Array) -> bool:
     return True
 
 
-@compiled
+@inlined
 def certified_norm(
     P: Array, left: Array, frobenius: float, scattered: Array, work: Array, G: Array
 ) -> tuple[float, int]:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradlab.analysis.compiled.code import compiled
+from gradlab.analysis.compiled.code import inlined
 from gradlab.analysis.compiled.vectors import normalize
 from gradlab.arrays import Array
 
 NEWTON_STEPS, BISECTIONS = 8, 60
 
 
-@compiled
+@inlined
 def last_pivot(a: Array, b: Array, count: int, shift: float) -> tuple[float, float, bool]:
     """Last pivot of shift I - T, its derivative, and whether those before it are positive."""
     pivot, slope, positive = shift - a[0], 1.0, True
@@ -25,7 +25,7 @@ def last_pivot(a: Array, b: Array, count: int, shift: float) -> tuple[float, flo
     return pivot, slope, positive
 
 
-@compiled
+@inlined
 def top_value(a: Array, b: Array, count: int, below: float, tail: float) -> tuple[float, float]:
     """Largest eigenvalue of T, and the last entry of its vector squared, from those of one less.
 
@@ -49,7 +49,7 @@ def top_value(a: Array, b: Array, count: int, below: float, tail: float) -> tupl
     return value, last
 
 
-@compiled
+@inlined
 def bisected(a: Array, b: Array, count: int, low: float, high: float) -> float:
     """Largest eigenvalue of T between two numbers."""
     for _ in range(BISECTIONS):
@@ -62,7 +62,7 @@ def bisected(a: Array, b: Array, count: int, low: float, high: float) -> float:
     return high
 
 
-@compiled
+@inlined
 def proven(a: Array, b: Array, count: int, value: float, rest: float, relative: float) -> bool:
     """Whether value (1 + relative)² is above all eigenvalues of P Pᵀ: the Schur complement."""
     limit = value * (1.0 + relative) ** 2
@@ -71,7 +71,7 @@ def proven(a: Array, b: Array, count: int, value: float, rest: float, relative: 
     return positive and pivot > 0.0 and outside > 0.0 and b[count - 1] ** 2 <= pivot * outside
 
 
-@compiled
+@inlined
 def top_vector(a: Array, b: Array, count: int, value: float, s: Array, forward: Array) -> None:
     """Unit eigenvector of T, from the pivots of both ends that meet where it is largest."""
     forward[0] = value - a[0]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradlab.analysis.compiled.code import compiled
+from gradlab.analysis.compiled.code import in_order, inlined
 from gradlab.arrays import Array
 
 
-@compiled
+@inlined
 def rows_times(A: Array, u: Array, y: Array) -> None:
     """Write y = uᵀ A."""
     n, m = A.shape
@@ -23,7 +23,7 @@ def rows_times(A: Array, u: Array, y: Array) -> None:
             y[j] += u[i] * A[i, j]
 
 
-@compiled
+@inlined
 def times(A: Array, y: Array, z: Array) -> None:
     """Write z = A y."""
     n, m = A.shape
@@ -43,7 +43,7 @@ def times(A: Array, y: Array, z: Array) -> None:
         z[i] = a
 
 
-@compiled
+@inlined
 def square(x: Array) -> float:
     """Squared length."""
     total = 0.0
@@ -52,14 +52,14 @@ def square(x: Array) -> float:
     return total
 
 
-@compiled
+@in_order
 def write(x: Array, target: Array) -> None:
     """Copy numbers: NumPy's own assignment would take seconds to compile."""
     for i in range(len(x)):
         target[i] = x[i]
 
 
-@compiled
+@inlined
 def normalize(x: Array) -> None:
     """Bring x to unit length."""
     length = np.sqrt(square(x))
@@ -67,7 +67,7 @@ def normalize(x: Array) -> None:
         x[i] /= length
 
 
-@compiled
+@inlined
 def orthogonalize(x: Array, basis: Array, count: int) -> None:
     """Take the parts along the first rows of a basis out of x."""
     for i in range(count):
