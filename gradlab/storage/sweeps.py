@@ -154,7 +154,9 @@ def write_sweep_tables(
         rows.write(",".join(("point", *PointProfile.__slots__)) + "\n")
         for count, (parameters, found, profile) in enumerate(finished, start=1):
             writer.writerow(map(_cell, (*(parameters[name] for name in columns), *found.values())))
-            rows.writelines(f"{count - 1},{line}\n" for line in profile.splitlines())
+            if profile:
+                begin = f"{count - 1},"
+                rows.write(begin + profile.replace("\n", f"\n{begin}") + "\n")
             if found["status"] == "ok":
                 regimes[found["regime"]] += 1
             else:

@@ -15,8 +15,16 @@ from typing import Any
 
 from gradlab.errors import WorkerError
 
-# What a point needs, imported once by the server that the processes are forked from.
-PRELOADED = "gradlab.sweeps.points threadpoolctl scipy.linalg scipy.optimize scipy.special".split()
+# What a point needs, imported once by the server that the processes are forked from; what is not
+# installed is left out there.
+PRELOADED = [
+    "gradlab.sweeps.points",
+    "gradlab.analysis.compiled.chains",
+    "threadpoolctl",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.special",
+]
 
 
 class ProcessEndedError(Exception):
