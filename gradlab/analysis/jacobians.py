@@ -70,7 +70,7 @@ def jacobian_profile(
     kernel
         ``"numpy"``, ``"numba"`` for machine code where states are small (below 96 numbers, or 128
         and lags up to 128), or ``"auto"``: that where the extra ``fast`` is installed and NumPy
-        would take more than about three seconds. Both prove their norms in the same ways, machine
+        would take more than about ten seconds. Both prove their norms in the same ways, machine
         code to 4e-13.
 
     Returns

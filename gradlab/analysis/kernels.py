@@ -13,7 +13,7 @@ KERNELS = ("auto", "numpy", "numba")
 SMALL, MEDIUM, SHORT = 96, 128, 128
 # What NumPy takes for the norms of a product, in seconds over n², and from what time on Numba's
 # import and, once on a machine, fifteen seconds of compilation are worth it.
-SECONDS_A_PRODUCT, WORTH_SECONDS = 2e-8, 3.0
+SECONDS_A_PRODUCT, WORTH_SECONDS = 2e-8, 10.0
 
 
 def chosen_kernel(kernel: str, *, size: int, reach: int, products: int) -> str:
@@ -23,7 +23,7 @@ def chosen_kernel(kernel: str, *, size: int, reach: int, products: int) -> str:
     ----------
     kernel
         ``"numpy"``; ``"numba"``, wherever it has code for the size; or ``"auto"``: Numba where it
-        is installed and NumPy would take more than about three seconds. Nothing else matters, so
+        is installed and NumPy would take more than about ten seconds. Nothing else matters, so
         that equal calls give equal bits.
     size, reach, products
         Numbers of a state, the longest lag, and how many norms are to be taken.
