@@ -10,7 +10,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from gradlab.arrays import Array
-from gradlab.lanczos import CERTIFIED, FIRST_CHECK, leading_values
+from gradlab.lanczos import (
+    FIRST_CHECK,
+    gram_dominated,
+    largest_eigenpair,
+    leading_values,
+    root_eigenvalues,
+)
 
 # Proofs by which a norm is accepted, cheapest first.
 PATHS = ("power", "lanczos", "cholesky", "exact")
@@ -23,8 +29,13 @@ POWER_STEPS = 6
 SETTLED, STATIONARY = 1e-2, 1e-11
 # Squared remainder of the Frobenius norm beyond which a vector is not worth a second power step.
 FAR, MOST = 1.5, 1e9
+# The same, up to which a norm may be proven, and a little more.
+ISOLATED = 0.6
 # Below this size of a Gram matrix its largest eigenvalue is found as fast as by Lanczos steps.
-SMALLEST_FOR_LANCZOS = 48
+SMALLEST_FOR_LANCZOS = 56
+# From this size on Gram matrices are expensive, and not formed where the squared remainder of the
+# Frobenius norm lets few Lanczos steps prove a norm without.
+SMALLEST_AS_FACTOR, FEW_VALUES = 96, 2.5
 # Below this one all eigenvalues of all matrices are, in one call.
 SMALLEST_ALONE = 16
 MIXED_IN = 0.05
@@ -120,6 +131,7 @@ def certified_norms(
     frobenius: Float[Array, " count"] | None = None,
     *,
     expected: int = FIRST_CHECK,
+    rest: float | None = None,
 ) -> CertifiedNorms:
     r"""Largest singular values of many matrices, each with a bound from below and from above.
 
@@ -133,11 +145,14 @@ def certified_norms(
         Squared Frobenius norms, if they are known.
     expected
         Lanczos steps that matrices like these took.
+    rest
+        About :math:`\rho` of all, see below, if that is known: power steps are tried only where it
+        is small enough for them.
 
     Returns
     -------
     certified
-        Norms with a relative error below 1e-10. Each but those of the path ``exact`` is the length
+        Norms with a relative error below 2e-11. Each but those of the path ``exact`` is the length
         of P w for a unit vector w, and so no upper bound in disguise.
 
     Notes
@@ -155,7 +170,8 @@ def certified_norms(
     ``lanczos``
         See `gradlab.lanczos.leading_values`.
     ``cholesky``
-        The value of either, if :math:`(s (1 + 10^{-10}))^2 I - P^T P` has a Cholesky factor.
+        The value of either, if :math:`(s (1 + 2 \cdot 10^{-11}))^2 I - P^T P` has a Cholesky
+        factor.
     ``exact``
         The largest eigenvalue of P^T P, by a dense solve: also of all small matrices.
 
@@ -164,10 +180,17 @@ def certified_norms(
     if frobenius is None:
         frobenius = np.vecdot(flat := stack.reshape(len(stack), -1), flat)
     search = _Search(stack, start, frobenius, expected)
-    pending, settled = search.by_power_steps()
+    if rest is None or rest <= ISOLATED:
+        pending, settled = search.by_power_steps()
+    else:
+        pending, settled = np.arange(len(stack)), np.zeros(len(stack), dtype=bool)
+        search.rest[:] = rest
     size = max(1, min(TOGETHER, GRAM_BYTES // (8 * stack.shape[2] ** 2)))
     for first in range(0, len(pending), size):
-        search.by_gram_matrices(pending[first : first + size], settled[first : first + size])
+        some, known = pending[first : first + size], settled[first : first + size]
+        search.by_factors(some, known)
+        if (left := search.path[some] == POWER).any():
+            search.by_gram_matrices(some[left], known[left])
     return CertifiedNorms(
         norms=search.norms, right=search.right, path=search.path, steps=search.steps
     )
@@ -205,25 +228,35 @@ class _Search:
         self.stack, self.frobenius = stack, frobenius
         self.norms, self.right = np.empty(len(stack)), start.copy()
         self.path, self.steps = np.full(len(stack), POWER), expected
+        self.rest = np.empty(len(stack))  # of the squared Frobenius norm, over the squared norm
 
     def by_power_steps(self) -> tuple[Int[Array, " rest"], Bool[Array, " rest"]]:
         """Indices of what stays unproven, and whether the vector settled there."""
-        self.norms[:], self.right[:], error, excess = _power_step(
-            self.stack, self.right, self.frobenius
-        )
-        open_ended = ~(error <= POWER_TOLERANCE)
-        going_on = error > POWER_TOLERANCE  # nan: further steps would prove nothing
-        for _ in range(POWER_STEPS - 1):
-            some = _covering(np.flatnonzero(going_on))
-            if len(some) == 0:
-                break
-            self.norms[some], self.right[some], error, excess[some] = _power_step(
+        error, excess = np.empty(len(self.stack)), np.empty(len(self.stack))
+        some = np.arange(len(self.stack))
+        for left in range(POWER_STEPS - 1, -1, -1):
+            self.norms[some], self.right[some], error[some], excess[some], rest = _power_step(
                 _taken(self.stack, some), self.right[some], self.frobenius[some]
             )
-            open_ended[some] = ~(error <= POWER_TOLERANCE)
-            going_on[some] = error > POWER_TOLERANCE
-        pending = np.flatnonzero(open_ended)
+            self.rest[some] = rest
+            # A step shrinks the error to rest**2 of it, or less. Where it is nan there is no hope.
+            hopeful = np.where(np.isinf(error[some]), 0.0, error[some]) * rest ** (2 * left)
+            within_reach = hopeful <= POWER_TOLERANCE
+            some = _covering(some[within_reach & (error[some] > POWER_TOLERANCE)])
+            if len(some) == 0:
+                break
+        pending = np.flatnonzero(~(error <= POWER_TOLERANCE))
         return pending, excess[pending] <= STATIONARY
+
+    def by_factors(self, some: Int[Array, " some"], settled: Bool[Array, " some"]) -> None:
+        """What Lanczos steps on large matrices tell, where few values make up nearly all."""
+        if self.stack.shape[2] < SMALLEST_AS_FACTOR:
+            return
+        fresh = np.flatnonzero(~settled & (self.rest[some] <= FEW_VALUES))
+        if len(fresh):
+            stack, squares = _taken(self.stack, some[fresh]), self.frobenius[some[fresh]]
+            self.by_lanczos(stack, some[fresh], squares)
+            settled[fresh] = True
 
     def by_gram_matrices(self, some: Int[Array, " some"], settled: Bool[Array, " some"]) -> None:
         """What Lanczos steps, a Cholesky factor or an eigenvalue solve tell."""
@@ -242,7 +275,7 @@ class _Search:
             if len(fresh := np.flatnonzero(~settled)):
                 settled[fresh] = ~self.by_lanczos(_taken(grams, fresh), some[fresh])
             for place in np.flatnonzero(settled):
-                if _gram_dominated(grams[place], self.norms[some[place]]):
+                if gram_dominated(grams[place], self.norms[some[place]]):
                     self.path[some[place]] = CHOLESKY
         self.by_eigenvalues(grams, some)
 
@@ -250,18 +283,21 @@ class _Search:
         """Norms of what nothing cheaper has proven."""
         rest = np.flatnonzero(self.path[some] == EXACT)
         if grams.shape[1] < SMALLEST_ALONE and len(rest):
-            self.norms[some[rest]] = _roots(grams[rest])
+            self.norms[some[rest]] = root_eigenvalues(grams[rest])
             return
         for place in rest:
-            self.norms[some[place]], self.right[some[place]] = _largest_eigenpair(grams[place])
+            self.norms[some[place]], self.right[some[place]] = largest_eigenpair(grams[place])
 
     def by_lanczos(
-        self, grams: Float[Array, "some m m"], some: Int[Array, " some"]
+        self,
+        matrices: Float[Array, "some n m"],
+        some: Int[Array, " some"],
+        squares: Float[Array, " some"] | None = None,
     ) -> Bool[Array, " some"]:
         """Which of some are proven by Lanczos steps."""
         # A start without any weight in the leading direction would stay on another one.
-        start = self.right[some] + MIXED_IN * _scattered(grams.shape[1])
-        leading = leading_values(grams, start, expected=self.steps)
+        start = self.right[some] + MIXED_IN * _scattered(matrices.shape[2])
+        leading = leading_values(matrices, start, expected=self.steps, squares=squares)
         self.norms[some], self.right[some] = np.sqrt(leading.values), leading.vectors
         self.path[some[leading.certified]] = LANCZOS
         self.steps = leading.steps
@@ -275,8 +311,9 @@ def _power_step(
     Float[Array, "count m"],
     Float[Array, " count"],
     Float[Array, " count"],
+    Float[Array, " count"],
 ]:
-    """Norm, next right vector, proven relative error of the squared norm, squared residual.
+    """Norm, next right vector, proven relative error of its square, squared residual, and ρ.
 
     The error is inf where nothing is proven yet, and nan where further steps would hardly prove
     anything: other singular values are too close, or the vector is far from all of them.
@@ -297,17 +334,7 @@ def _power_step(
     error = np.where(isolated, error, unproven)
     zero = frobenius == 0.0
     following = np.where(x_squared[:, None] > 0.0, x / np.sqrt(_nonzero(x_squared))[:, None], w)
-    return np.sqrt(s_squared), following, np.where(zero, 0.0, error), excess
-
-
-def _largest_eigenpair(gram: Float[Array, "m m"]) -> tuple[float, Float[Array, " m"]]:
-    """Root of the largest eigenvalue, and its vector; the argument is overwritten."""
-    from scipy.linalg import lapack
-
-    m = len(gram)
-    # The transpose is the layout of Fortran, without a copy.
-    values, vectors, *_ = lapack.dsyevr(gram.T, range="I", il=m, iu=m, lower=1, overwrite_a=1)
-    return float(np.sqrt(max(values[0], 0.0))), vectors[:, 0]
+    return np.sqrt(s_squared), following, np.where(zero, 0.0, error), excess, rest
 
 
 def _covering(some: Int[Array, " some"]) -> Int[Array, " range"]:
@@ -335,26 +362,12 @@ def _scattered(n: int) -> Float[Array, " n"]:
 def norms_by_eigenvalues(stack: Float[Array, "count n m"]) -> Float[Array, " count"]:
     """The largest eigenvalue of P P^T is as accurate as that of a singular value decomposition."""
     flat = stack if stack.shape[1] <= stack.shape[2] else stack.transpose(0, 2, 1)
-    return _roots(flat @ flat.transpose(0, 2, 1))
-
-
-def _roots(grams: Float[Array, "count n n"]) -> Float[Array, " count"]:
-    return np.sqrt(np.maximum(np.linalg.eigvalsh(grams)[:, -1], 0.0))
+    return root_eigenvalues(flat @ flat.transpose(0, 2, 1))
 
 
 def dominates(P: Float[Array, "n m"], norm: float) -> bool:
-    """Whether norm (1 + 1e-10) is proven to be above all singular values of P."""
-    return _gram_dominated(P @ P.T if P.shape[0] <= P.shape[1] else P.T @ P, norm)
-
-
-def _gram_dominated(gram: Float[Array, "n n"], norm: float) -> bool:
-    """Whether norm (1 + 1e-10) is proven to be above the roots of all eigenvalues."""
-    from scipy.linalg import lapack
-
-    above = np.negative(gram)
-    above.flat[:: len(gram) + 1] += (norm * (1.0 + CERTIFIED)) ** 2
-    # The transpose is the layout of Fortran, without a copy.
-    return bool(lapack.dpotrf(above.T, lower=1, overwrite_a=1, clean=0)[1] == 0)
+    """Whether norm (1 + 2e-11) is proven to be above all singular values of P."""
+    return gram_dominated(P @ P.T if P.shape[0] <= P.shape[1] else P.T @ P, norm)
 
 
 def _nonzero(x: Float[Array, " count"]) -> Float[Array, " count"]:

@@ -38,7 +38,7 @@ def spectral_norm(W: Float[Array, "rows columns"], *, certify: bool = False) -> 
         Any finite matrix.
     certify
         Whether to prove, where both sides are 192 or more, that no singular value is larger than
-        the one found times 1 + 1e-10: by a Cholesky factor, which takes two to four times as long.
+        the one found times 1 + 2e-11: by a Cholesky factor, which takes two to four times as long.
 
     Returns
     -------

@@ -28,7 +28,7 @@ from gradlab.linalg import certified_norms, log
 
 # Squared Frobenius norm, relative to the squared norm, of what a compression may drop: a bound that
 # is about ten times what it does drop.
-DROP = 2e-13
+DROPS = (5e-14, 1e-15)
 # Estimated square of what was dropped, relative to that of the norm, beyond which a product is
 # multiplied anew without dropping anything: two digits below what is certified.
 TOLERATED = 2e-12
@@ -36,7 +36,7 @@ TOLERATED = 2e-12
 PROBES = 4
 # Lag of the first compression, growth from one to the next, and shares of the rows that make it
 # worth while.
-FIRST, GROWTH, WORTHWHILE, FEWEST = 6, 1.2, 0.95, 8
+FIRST, GROWTH, WORTHWHILE, FEWEST = 6, 1.35, 0.95, 2
 # Spread of squared row lengths up to which all rows of a product are resolved together.
 TOGETHER = 1e-12
 NEVER = -1
@@ -63,14 +63,14 @@ class CompressedProduct:
     others may overtake them.
     """
 
-    def __init__(self, n: int) -> None:
-        self.batch = 1
+    def __init__(self, n: int, drop: float = DROPS[0]) -> None:
+        self.batch, self.drop = 1, drop
         self.whole = ScaledProducts(1, n)
         self.whole.renew(np.zeros(0, dtype=bool), begin=True)
         self.lag, self.next = 0, FIRST
         self.scale = 0  # power of two of Y
         self.waiting = _Waiting(n, n, 0)
-        self.last: Array = np.empty((0, n))  # Y, and below it what rides along
+        self.last: Array = np.empty((1, 0, n))  # Y, and below it what rides along
         self.left = np.full(n, 1.0 / np.sqrt(n))  # leading left direction
         self.random = np.random.default_rng(n)
         self.steps = FIRST_CHECK  # of Lanczos that norms take
@@ -97,14 +97,14 @@ class CompressedProduct:
         if not self.rank:
             self.whole.extend(step)
             matrix, log_scale = self.whole.assembled()
-            self.waiting.put(matrix[0, 0], float(log_scale[0, 0]))
+            self.waiting.put(matrix[0], float(log_scale[0, 0]))
             return
         slot = self.waiting.slot()
-        pulled_rows(step, self.last[None], out=slot[None])
+        pulled_rows(step, self.last, out=slot)
         # Row 0 is the longest, or was: the others are looked at with their norms.
-        size = float(np.dot(slot[0], slot[0]))
-        if not LOW < size < HIGH:
-            self._rescale(slot)
+        first = slot[0, 0]
+        if not LOW < first.dot(first) < HIGH:
+            self._rescale(slot[0])
         self.waiting.put(slot, self.scale * LOG_2)
         self.last = slot
 
@@ -134,7 +134,7 @@ class CompressedProduct:
             return
         self.next = max(self.lag + 1, int(np.ceil(GROWTH * self.lag)))
         Y, probes = self._parts()
-        basis = RowBasis.of(Y, DROP * self.norm**2)
+        basis = RowBasis.of(Y, self.drop * self.norm**2)
         if basis.size > WORTHWHILE * len(Y) or len(Y) <= FEWEST:
             return
         if not self.rank:
@@ -143,12 +143,12 @@ class CompressedProduct:
         mixture = self.random.standard_normal((PROBES, len(Y)))
         probes = probes + mixture @ Y - basis.coordinates(mixture.T).T @ kept
         self.left = basis.coordinates(self.left[:, None])[:, 0]
-        self.last = np.concatenate([kept, probes])
-        self.waiting = _Waiting(len(self.last), Y.shape[1], basis.size)
+        self.last = np.concatenate([kept, probes])[None]
+        self.waiting = _Waiting(self.last.shape[1], Y.shape[1], basis.size)
 
     def _parts(self) -> tuple[Float[Array, "rows n"], Float[Array, "probes n"]]:
         if self.rank:
-            return self.last[: self.rank], self.last[self.rank :]
+            return self.last[0, : self.rank], self.last[0, self.rank :]
         rows = self.whole.rows[0, 0]
         return rows, np.zeros((PROBES, rows.shape[1]))
 
@@ -169,7 +169,8 @@ class _Waiting:
         self.rank = rank  # rows above those that ride along; 0 if there are none of these
         self.depth = max(1, min(MATRICES, MATRIX_BYTES // (8 * rows * n)))
         # The last matrix is multiplied on, and must outlive the others.
-        self.slots = np.empty((self.depth + 1, rows, n)) if rank else np.empty((0, rows, n))
+        self.slots = np.empty((self.depth + 1 if rank else 0, rows, n))
+        self.each = [self.slots[i : i + 1] for i in range(len(self.slots))]
         self.first = 0
         self.matrices: list[Array] = []
         self.log_scale: list[float] = []
@@ -179,11 +180,11 @@ class _Waiting:
         """Whether enough matrices wait."""
         return len(self.matrices) >= self.depth
 
-    def slot(self) -> Float[Array, "rows n"]:
+    def slot(self) -> Float[Array, "1 rows n"]:
         """Memory of the next matrix."""
-        return np.asarray(self.slots[self.first + len(self.matrices)])
+        return self.each[self.first + len(self.matrices)]
 
-    def put(self, matrix: Float[Array, "rows n"], log_scale: float) -> None:
+    def put(self, matrix: Float[Array, "1 rows n"], log_scale: float) -> None:
         """Let a matrix wait, which must not change any more."""
         self.matrices.append(matrix)
         self.log_scale.append(log_scale)
@@ -196,7 +197,11 @@ class _Waiting:
             raise DroppedRowsGrowError
         left = refined(left, Y[-1]) if len(Y) >= WORTH_REFINING else left
         start = np.broadcast_to(left, (len(Y), len(left)))
-        found = certified_norms(Y.transpose(0, 2, 1), start, frobenius, expected=expected)
+        image = left @ Y[-1]
+        rest = max(float(frobenius[-1] / max(image @ image, SMALLEST)) - 1.0, 0.0)
+        found = certified_norms(
+            Y.transpose(0, 2, 1), start, frobenius, expected=expected, rest=rest
+        )
         norms = found.norms
         if (dropped > TOLERATED * norms**2).any():
             raise DroppedRowsGrowError
@@ -215,8 +220,8 @@ class _Waiting:
         """Matrices one after another, and estimated squared Frobenius norms of what was dropped."""
         count = len(self.matrices)
         if not self.rank:
-            first = self.matrices[0][None]
-            return (np.stack(self.matrices) if count > 1 else first), np.zeros(count)
+            first = self.matrices[0]
+            return (np.concatenate(self.matrices) if count > 1 else first), np.zeros(count)
         stack = self.slots[self.first : self.first + count]
         probes = stack[:, self.rank :].reshape(count, -1)
         return stack[:, : self.rank], np.vecdot(probes, probes) / PROBES

@@ -16,7 +16,14 @@ from gradlab.records.jacobians import COLUMNS
 
 
 def followed(
-    steps: Iterator[LinearStep], size: int, *, sequence: int, end: int, reach: int, smallest: bool
+    steps: Iterator[LinearStep],
+    size: int,
+    drop: float,
+    *,
+    sequence: int,
+    end: int,
+    reach: int,
+    smallest: bool,
 ) -> Iterator[Float[Array, "columns lags"]]:
     """Columns of the profile, from lag 1 on.
 
@@ -26,6 +33,8 @@ def followed(
         Jacobians, from that of the end time back.
     size
         Length of the state.
+    drop
+        What a compression may drop, see `CompressedProduct`.
     sequence, end, reach
         Which products: up to lag ``reach``.
     smallest
@@ -36,8 +45,8 @@ def followed(
     DroppedRowsGrowError
         If a product cannot be compressed after all.
     """
-    product = CompressedProduct(size)
-    inverse = _Inverse(size) if smallest else None
+    product = CompressedProduct(size, drop)
+    inverse = _Inverse(size, drop) if smallest else None
     before = 0
     for lag, step in enumerate(islice(steps, reach), start=1):
         product.extend(step)
@@ -72,8 +81,8 @@ def _columns(
 class _Inverse:
     """The inverse of the product, which tells the smallest singular value."""
 
-    def __init__(self, size: int) -> None:
-        self.product = CompressedProduct(size)
+    def __init__(self, size: int, drop: float) -> None:
+        self.product = CompressedProduct(size, drop)
         self.inverses = InverseProducts(self.product)
         self.inverses.renew(np.zeros(0, dtype=bool), begin=True)
         self.log_scale: list[Float[Array, "1 1"]] = []

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradlab.analysis.compressed import DroppedRowsGrowError
+from gradlab.analysis.compressed import DROPS, DroppedRowsGrowError
 from gradlab.analysis.dense_profiles import dense_rows, pays
 from gradlab.analysis.followed import followed
-from gradlab.analysis.kernels import chosen_kernel
+from gradlab.analysis.kernels import LONG as LONG_OF_SMALL
+from gradlab.analysis.kernels import SMALLEST_COMPRESSED, chosen_kernel
 from gradlab.analysis.products import InverseProducts, NormQueue, ScaledProducts, log_smallest
 from gradlab.analysis.small_chains import small_chain_rows
 from gradlab.arrays import Array
@@ -29,6 +30,9 @@ STACK_BYTES = 1 << 20
 
 # Sizes and lags from which on products are compressed, each alone: small ones have to be many.
 COMPRESSED_SIZE, COMPRESSED_REACH = 96, 24
+WORTH_COMPRESSING, FEW = 9000, 4
+# Lag beyond which little is dropped from the beginning: parts dropped at all lags add up.
+LONG = 400
 
 Anchors = str | int | Sequence[int]
 # Columns of the profile for some sequences and end times.
@@ -79,9 +83,10 @@ def jacobian_profile(
         Natural logarithms for every pair. Padding enters no number. Norms are certified to agree
         with a full SVD of the rescaled product to 1e-10, and mostly do to 1e-12; that product
         itself carries a relative error of about lag · n · 2.2e-16 times the ratio of the product
-        of norms to the norm of the product. From 96 units on, and beyond 24 steps, the product is
-        kept by the directions that still count: what is dropped is estimated by random probes, so
-        that there the 1e-10 is very likely and not proven (docs/theory.md, "Compressed products").
+        of norms to the norm of the product. A product of many units or steps (96 and 24, or 32 and
+        1000, or what comes near) is kept by the directions that still count: what is dropped is
+        estimated by random probes, so that there the 1e-10 is very likely and not proven
+        (docs/theory.md, "Compressed products").
         From 16 units and 16 lags on, where half of the end times or more are wanted, products are
         taken by their halves and norms are proven to 1e-11 ("All pairs").
 
@@ -247,7 +252,7 @@ def _stacked_rows(
 ) -> Iterator[Float[Array, "columns pairs"]]:
     """Rows in chunks whose products stay in the cache."""
     product_bytes = 8 * cell.state_size**2
-    alone = cell.state_size >= COMPRESSED_SIZE and reach >= COMPRESSED_REACH
+    alone = _worth_compressing(cell.state_size, reach, len(sequences) * len(ends))
     at_once = 1 if alone else max(1, STACK_BYTES // product_bytes)
     for chosen in _chunks(sequences, max(1, at_once // min(len(ends), reach))):
         linearization = cell.linearize(trajectory.select(chosen))
@@ -256,6 +261,14 @@ def _stacked_rows(
 
 
 _ROWS: Mapping[str, Rows] = {"numpy": _numpy_rows, "numba": small_chain_rows}
+
+
+def _worth_compressing(size: int, reach: int, products: int) -> bool:
+    """Whether each product is followed alone: small ones only if they are long, or few."""
+    if size >= COMPRESSED_SIZE:
+        return reach >= COMPRESSED_REACH
+    few_or_long = products <= FEW or reach >= LONG_OF_SMALL
+    return size >= SMALLEST_COMPRESSED and few_or_long and size * reach >= WORTH_COMPRESSING
 
 
 def _chunks(values: Int[Array, " n"], size: int) -> list[Int[Array, " part"]]:
@@ -270,23 +283,25 @@ def _swept(
     smallest: bool,
     compressed: bool,
 ) -> list[Float[Array, "columns pairs"]]:
-    """All rows of some end times; once more as whole products where dropped parts grew."""
+    """All rows of some end times; once more with less dropped, or nothing, where that grew."""
     if compressed:
-        try:
-            return list(_followed(linearization, int(sequences[0]), int(ends[0]), reach, smallest))
-        except DroppedRowsGrowError:
-            pass
+        for drop in DROPS[reach > LONG :]:
+            try:
+                one = int(sequences[0]), int(ends[0])
+                return list(_followed(linearization, drop, *one, reach, smallest))
+            except DroppedRowsGrowError:
+                pass
     return list(_sweep(linearization, sequences, ends, reach, smallest))
 
 
 def _followed(
-    linearization: Linearization, sequence: int, end: int, reach: int, smallest: bool
+    linearization: Linearization, drop: float, sequence: int, end: int, reach: int, smallest: bool
 ) -> Iterator[Float[Array, "columns lags"]]:
     """Rows of one end time, whose product is compressed."""
     size = linearization[0].matrix().shape[1]
     steps = (linearization[k] for k in range(end - 1, -1, -1))
     reach = min(reach, end)
-    return followed(steps, size, sequence=sequence, end=end, reach=reach, smallest=smallest)
+    return followed(steps, size, drop, sequence=sequence, end=end, reach=reach, smallest=smallest)
 
 
 def _sweep(

@@ -11,6 +11,8 @@ KERNELS = ("auto", "numpy", "numba")
 # States that machine code is for, of any lag, and of up to some: beyond, products are compressed,
 # and NumPy's calls cost little beside the arithmetic.
 SMALL, MEDIUM, SHORT = 96, 128, 128
+# States and lags from which on NumPy compresses small products too, and is the faster.
+SMALLEST_COMPRESSED, LONG = 32, 1000
 # What NumPy takes for the norms of a product, in seconds over n², and from what time on Numba's
 # import and, once on a machine, fifteen seconds of compilation are worth it.
 SECONDS_A_PRODUCT, WORTH_SECONDS = 2e-8, 10.0
@@ -23,8 +25,8 @@ def chosen_kernel(kernel: str, *, size: int, reach: int, products: int) -> str:
     ----------
     kernel
         ``"numpy"``; ``"numba"``, wherever it has code for the size; or ``"auto"``: Numba where it
-        is installed and NumPy would take more than about ten seconds. Nothing else matters, so
-        that equal calls give equal bits.
+        is installed and NumPy would take more than about ten seconds, unless the products are so
+        long that it compresses them. Nothing else matters, so that equal calls give equal bits.
     size, reach, products
         Numbers of a state, the longest lag, and how many norms are to be taken.
 
@@ -44,7 +46,8 @@ def chosen_kernel(kernel: str, *, size: int, reach: int, products: int) -> str:
         )
     if kernel == "numpy" or not (size < SMALL or (size < MEDIUM and reach <= SHORT)):
         return "numpy"
-    if kernel == "auto" and products * size**2 * SECONDS_A_PRODUCT < WORTH_SECONDS:
+    compressed = size >= SMALLEST_COMPRESSED and reach >= LONG
+    if kernel == "auto" and (compressed or products * size**2 * SECONDS_A_PRODUCT < WORTH_SECONDS):
         return "numpy"
     return "numba" if importable() else "numpy"
 

@@ -295,9 +295,11 @@ class VanillaStep:
     ) -> Float[Array, "batch m n"]:
         """Rows times J."""
         batch, m, n = rows.shape
-        flat = (rows * self.d[:, None, :]).reshape(batch * m, n)
+        scaled = rows * self.d[:, None, :]
+        if batch == 1:
+            return np.asarray(np.matmul(scaled, self.W_hh, out=out))
         target = None if out is None else out.reshape(batch * m, n)
-        return np.asarray(np.matmul(flat, self.W_hh, out=target)).reshape(batch, m, n)
+        return np.matmul(scaled.reshape(-1, n), self.W_hh, out=target).reshape(batch, m, n)
 
     def apply_input(self, V: Float[Array, "batch features m"]) -> Float[Array, "batch n m"]:
         """diag(d) W_xh V."""

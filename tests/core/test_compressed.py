@@ -47,11 +47,11 @@ def both(steps: list[LinearStep]) -> tuple[CompressedProduct, Array]:
 
 
 def kept(compressed: CompressedProduct) -> Array:
-    return compressed.last[: compressed.rank]
+    return np.asarray(compressed.last[0, : compressed.rank])
 
 
 def dropped(compressed: CompressedProduct) -> float:
-    return float(np.sum(compressed.last[compressed.rank :] ** 2)) / PROBES
+    return float(np.sum(compressed.last[0, compressed.rank :] ** 2)) / PROBES
 
 
 def cases() -> Iterator[tuple[str, Any]]:
@@ -133,7 +133,7 @@ def test_a_profile_whose_dropped_rows_grow_is_measured_anew(
         monkeypatch.setattr(jacobians, name, counted)
     monkeypatch.setattr(compressed_room, "TOLERATED", 1e-60)
     anew = gl.jacobian_profile(cell, run, anchors="last", smallest=False)
-    assert sweeps == ["followed", "_sweep"]
+    assert sweeps == ["followed", "followed", "_sweep"]
     monkeypatch.setattr(jacobians, "COMPRESSED_SIZE", 10_000)
     whole = gl.jacobian_profile(cell, run, anchors="last", smallest=False)
     np.testing.assert_array_equal(anew.log_norm, whole.log_norm)
@@ -161,3 +161,26 @@ def test_units_that_may_overtake_unseen_are_never_dropped(kind: str) -> None:
     )
     compressed, _ = both([step_of(last @ W), *[step_of(W)] * 30])
     assert compressed.rank == 0
+
+
+def test_a_long_product_of_few_units_is_compressed_and_exact(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(3)
+    cell = gl.VanillaCell.initialize(input_size=2, hidden_size=32, gain=1.2, rng=rng)
+    run = gl.rollout(cell, rng.standard_normal((1000, 1, 2)))
+    ranks: list[int] = []
+
+    def noted(self: CompressedProduct, step: LinearStep) -> None:
+        extend(self, step)
+        ranks.append(self.rank)
+
+    extend = CompressedProduct.extend
+    monkeypatch.setattr(CompressedProduct, "extend", noted)
+    long = gl.jacobian_profile(cell, run, anchors="last", smallest=False)
+    assert 0 < ranks[-1] < 10
+    monkeypatch.setattr(jacobians, "SMALLEST_COMPRESSED", 10_000)
+    whole = gl.jacobian_profile(cell, run, anchors="last", smallest=False)
+    assert len(ranks) == 1000
+    np.testing.assert_allclose(long.log_norm, whole.log_norm, rtol=0.0, atol=1e-10)
+    np.testing.assert_allclose(long.log_frobenius, whole.log_frobenius, rtol=0.0, atol=1e-10)

@@ -32,7 +32,15 @@ def vanilla(n: int) -> gl.VanillaCell:
 
 @pytest.mark.parametrize(
     ("size", "reach", "worth"),
-    [(1, 10**6, True), (95, 10**6, True), (96, 128, True), (96, 129, False), (128, 1, False)],
+    [
+        (1, 10**6, True),
+        (31, 10**6, True),
+        (95, 999, True),
+        (32, 1000, False),
+        (96, 128, True),
+        (96, 129, False),
+        (128, 1, False),
+    ],
 )
 def test_much_work_on_small_states_is_for_machine_code(
     size: int, reach: int, worth: bool, installed: bool
