@@ -30,7 +30,7 @@ class Level:
         self._off, self._squares = 0.0, 0.0  # of rates, from the first
         self._kept = array("d")
         self._block = 1  # networks of a value that is kept
-        self._open: list[float] = []
+        self._open, self._held = 0.0, 0  # sum and number of a block that is not full yet
 
     def take(self, numbers: Mapping[str, float]) -> None:
         """Add a network; its rate is finite and its spectral norm above 0."""
@@ -61,17 +61,17 @@ class Level:
         return kept if self._block == 1 else kept + (self.mean("rate") - kept.mean())
 
     def _keep(self, rate: float) -> None:
-        self._open.append(rate)
-        if len(self._open) < self._block:
+        self._open, self._held = self._open + rate, self._held + 1
+        if self._held < self._block:
             return
-        self._kept.append(math.fsum(self._open) / self._block)
-        self._open.clear()
+        self._kept.append(self._open / self._block)
+        self._open, self._held = 0.0, 0
         if len(self._kept) > MOST_KEPT:
             self._halve()
 
     def _halve(self) -> None:
         """Keep means of neighbors; the last value, which has none, is begun anew."""
         pairs = np.array(self._kept[:MOST_KEPT]).reshape(-1, 2)
-        self._open = [self._kept[-1]] * self._block
+        self._open, self._held = self._kept[-1] * self._block, self._block
         self._kept = array("d", pairs.mean(axis=1).tolist())
         self._block *= 2

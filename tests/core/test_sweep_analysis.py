@@ -74,13 +74,14 @@ def test_analysis_takes_no_more_memory_for_more_networks(
     monkeypatch.setattr("gradlab.sweeps.levels.MOST_KEPT", 64)
     monkeypatch.setattr("gradlab.sweeps.analyses.MOST_BANDS", 0)  # theory takes its own memory
     peaks = []
-    for seeds in (10, 300, 1200):  # the first loads what is loaded once
+    for seeds in (10, 300, 1800):  # the first loads what is loaded once
         folder = write_sweep(tmp_path / str(seeds), [1.0], seeds, lambda g, n, s: -0.1 * (s % 7))
         tracemalloc.start()
         gl.analyze_sweep(folder, resamples=10)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[2] < 1.2 * peaks[1]
+    # Four numbers of each of 3000 further networks would be 96 kB; what is freed late is 30 kB.
+    assert peaks[2] < peaks[1] + 60_000
 
 
 def test_analysis_of_a_parquet_table_is_that_of_the_csv(tmp_path: Path) -> None:
