@@ -15,8 +15,8 @@ from jaxtyping import Float, Int
 from gradlab.analysis.compressed import DROPS, DroppedRowsGrowError
 from gradlab.analysis.dense_profiles import dense_rows, pays
 from gradlab.analysis.followed import followed
+from gradlab.analysis.kernels import HALVED, SMALLEST_COMPRESSED, chosen_kernel
 from gradlab.analysis.kernels import LONG as LONG_OF_SMALL
-from gradlab.analysis.kernels import SMALLEST_COMPRESSED, chosen_kernel
 from gradlab.analysis.products import InverseProducts, NormQueue, ScaledProducts, log_smallest
 from gradlab.analysis.small_chains import small_chain_rows
 from gradlab.arrays import Array
@@ -169,9 +169,11 @@ def kernel_for(
         int(count) * int(np.minimum(end_times(int(length), anchors), max_lag or length).sum())
         for length, count in zip(lengths, counts, strict=True)
     )
-    reach = min(int(lengths[-1]), max_lag or int(lengths[-1]))
-    products = pairs * (1 + smallest) * times
-    return chosen_kernel(kernel, size=cell.state_size, reach=reach, products=products)
+    longest, size = int(lengths[-1]), cell.state_size
+    reach, products = min(longest, max_lag or longest), pairs * (1 + smallest) * times
+    if kernel == "auto" and size >= HALVED and pays(size, reach, end_times(longest, anchors)):
+        return "numpy"
+    return chosen_kernel(kernel, size=size, reach=reach, products=products)
 
 
 def _equal_lengths(

@@ -13,6 +13,8 @@ KERNELS = ("auto", "numpy", "numba")
 SMALL, MEDIUM, SHORT = 96, 128, 128
 # States and lags from which on NumPy compresses small products too, and is the faster.
 SMALLEST_COMPRESSED, LONG = 32, 1000
+# Size from which all pairs at once, by halves of the sequence, are as fast by NumPy.
+HALVED = 32
 # What NumPy takes for the norms of a product, in seconds over n², and from what time on Numba's
 # import and, once on a machine, fifteen seconds of compilation are worth it.
 SECONDS_A_PRODUCT, WORTH_SECONDS = 2e-8, 10.0

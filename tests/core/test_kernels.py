@@ -95,6 +95,16 @@ def test_all_pairs_count_and_all_points_of_a_sweep(monkeypatch: pytest.MonkeyPat
     assert asked == [220, 20_000, 2 * (1 + 2 + 8 * 3)]
 
 
+def test_all_pairs_at_once_are_for_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "importable", lambda: True)
+    for n, all_pairs in ((31, "numba"), (32, "numpy")):
+        cell = vanilla(n)
+        run = run_of(cell, 200)
+        assert kernel_for(cell, run, times=10_000) == all_pairs
+        assert kernel_for(cell, run, anchors=3, times=10_000) == "numba"
+        assert kernel_for(cell, run, kernel="numba") == "numba"
+
+
 def test_a_sweep_chooses_by_all_its_points(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
