@@ -13,7 +13,7 @@ from gradlab.arrays import Array
 from gradlab.linalg import certified_norms, log
 
 # Bytes of a vector for each pair of a group.
-VECTOR_BYTES = 3 << 17
+VECTOR_BYTES = 1 << 18
 # Estimated error of a Frobenius norm from Gram matrices beyond which the product is formed.
 INEXACT = 1e-12
 # Share of ‖G‖ ‖H‖ below which a squared norm is in doubt whatever is done: the factors' own

@@ -19,9 +19,9 @@ EPSILON = float(np.finfo(np.float64).eps)
 PROVEN = 1e-11
 # Rounding of what is computed from Gram matrices, in units of eps ‖G‖ ‖H‖: measured below 1.
 ROUNDING = 8.0
-LEAST_STEPS, MOST_STEPS = 4, 24
+LEAST_STEPS, MOST_STEPS = 4, 21
 # Steps after which values are looked at.
-CHECKS = (2, 3, 4, 5, 7, 9, 12, 15, 19, MOST_STEPS)
+CHECKS = (2, 3, 4, 5, 7, 9, 12, 16, MOST_STEPS)
 # Pairs left whose products are formed in less time than more steps would take.
 FEW = 8
 # Share of a direction that is rounding noise, relative to the value.
