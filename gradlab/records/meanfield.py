@@ -134,11 +134,11 @@ class MeanField:
 
     def bias(self, hidden_size: int) -> float:
         """Expected lambda_1 of N units less that of the limit, to order 1/N."""
-        return -(3.0 * self.kappa - 1.0) / (4.0 * hidden_size)
+        return -self._variance / (4.0 * hidden_size)
 
     def deviation(self, hidden_size: int, steps: int) -> float:
         """Least standard deviation of lambda_1 estimated from that many steps."""
-        return math.sqrt((3.0 * self.kappa - 1.0) / (4.0 * hidden_size * steps))
+        return math.sqrt(self._variance / (4.0 * hidden_size * steps))
 
     def band(self, hidden_size: int, steps: int) -> tuple[float, float]:
         """Interval for lambda_1 of N units estimated from that many steps.
@@ -239,6 +239,12 @@ class MeanField:
     @property
     def _gaussian(self) -> bool:
         return self.ensemble == "gaussian"
+
+    @property
+    def _variance(self) -> float:
+        """N times the relative variance of ‖D W v‖²: an orthogonal W keeps the length of v."""
+        gaussian = 3.0 * self.kappa - 1.0
+        return gaussian if self._gaussian else gaussian - 2.0
 
     @property
     def _last_exponent(self) -> float:

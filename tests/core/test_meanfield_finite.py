@@ -81,6 +81,28 @@ def test_band_widens_by_the_rest_term_and_three_deviations() -> None:
     assert 0.5 * (high - low) == pytest.approx(2 / 250 + 3 * math.sqrt(2.329 / 250_000), abs=1e-6)
 
 
+def test_orthogonal_weights_of_linear_units_have_no_corrections() -> None:
+    prediction = gl.mean_field("identity", gain=1.1, ensemble="orthogonal")
+    assert prediction.band(32, 100) == pytest.approx(
+        (math.log(1.1) - 2 / 32, math.log(1.1) + 2 / 32), abs=1e-15
+    )
+    norms = prediction.log_norms(np.array([1, 40, 1000]), 32)
+    np.testing.assert_allclose(norms, np.array([1, 40, 1000]) * math.log(1.1), atol=1e-12)
+
+
+@pytest.mark.parametrize("ensemble", ["gaussian", "orthogonal"])
+def test_bias_is_that_of_single_steps(ensemble: str) -> None:
+    n, draws = 40, 100_000
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal((draws, n)) / math.sqrt(n)
+    if ensemble == "orthogonal":
+        y /= np.linalg.norm(y, axis=1, keepdims=True)
+    slopes = (rng.random((draws, n)) < 0.5).astype(np.float64)  # those of relu
+    mean = 0.5 * np.log(np.vecdot(slopes * y, slopes * y)).mean()
+    prediction = gl.mean_field("relu", gain=1.0, input_std=1.0, ensemble=ensemble)
+    assert mean - prediction.lambda_1 == pytest.approx(prediction.bias(n), abs=2.0 / n**2)
+
+
 # Mean of the leading exponent less the limit's, over three or four seeds of 250 units and two
 # trajectories of 800 steps: activation, ensemble, gain, input std, deviation.
 SIMULATED = [
