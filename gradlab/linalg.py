@@ -31,6 +31,8 @@ SETTLED, STATIONARY = 1e-2, 1e-11
 FAR, MOST = 1.5, 1e9
 # The same, up to which a norm may be proven, and a little more.
 ISOLATED = 0.6
+# Squared length of P w below which P counts as not seeing w: its inverse squared is a float still.
+UNSEEN = 1e-120
 # Below this size of a Gram matrix its largest eigenvalue is found as fast as by Lanczos steps.
 SMALLEST_FOR_LANCZOS = 56
 # From this size on Gram matrices are expensive, and not formed where the squared remainder of the
@@ -320,6 +322,7 @@ def _power_step(
     """
     v = np.matvec(P, w)
     v_squared = np.vecdot(v, v)
+    v_squared = np.where(v_squared > UNSEEN, v_squared, 0.0)
     x = np.vecmat(v, P) / _nonzero(v_squared)[:, None]
     x_squared = np.vecdot(x, x)
     s_squared = v_squared * x_squared
@@ -333,7 +336,7 @@ def _power_step(
     unproven = np.where(rest <= 0.5, np.inf, unproven)
     error = np.where(isolated, error, unproven)
     zero = frobenius == 0.0
-    following = np.where(x_squared[:, None] > 0.0, x / np.sqrt(_nonzero(x_squared))[:, None], w)
+    following = np.where(v_squared[:, None] > 0.0, x / np.sqrt(_nonzero(x_squared))[:, None], w)
     return np.sqrt(s_squared), following, np.where(zero, 0.0, error), excess, rest
 
 

@@ -35,7 +35,7 @@ def claim_folder(folder: Path, *, force: bool) -> None:
     _require_place(folder)
 
 
-def claim_file(path: Path, *, force: bool) -> None:
+def claim_file(path: Path, *, force: bool, movable: bool = True) -> None:
     """Refuse a file that must not, or cannot, be written.
 
     Parameters
@@ -44,6 +44,8 @@ def claim_file(path: Path, *, force: bool) -> None:
         Where the output shall be written.
     force
         Whether an older file there may be replaced.
+    movable
+        Whether the command would write it elsewhere.
 
     Raises
     ------
@@ -51,7 +53,8 @@ def claim_file(path: Path, *, force: bool) -> None:
         If it exists (without ``force``), or if the nearest folder above it takes no new entry.
     """
     if os.path.lexists(path) and not force:
-        raise gl.OutputError(f"{path} exists: choose another --output, or --force to replace it")
+        way_out = "choose another --output, or --force" if movable else "pass --force"
+        raise gl.OutputError(f"{path} exists: {way_out} to replace it")
     if path.is_dir():
         raise gl.OutputError(f"{path} is a folder: expected the name of a file")
     _require_place(path)

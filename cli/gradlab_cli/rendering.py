@@ -65,7 +65,7 @@ def render_article(
         )
     files = [folder / PAGE_FILES[kind][name] for name in formats]
     for path in files:
-        claim_file(path, force=force)
+        claim_file(path, force=force, movable=False)
     write = write_comparison if kind == "comparison" else write_training
     with keeping_numbers(folder) as failures, console.working("rendering"):
         write(folder, formats=formats)

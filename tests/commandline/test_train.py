@@ -86,7 +86,7 @@ def test_the_page_of_a_training_is_rendered_again_without_training(
     out = tmp_path / "out"
     assert gradlab("train", "echo", *SMALL, "-o", out).code == 0
     page = (out / "training.html").read_bytes()
-    assert "--force" in gradlab("report", out).error
+    assert gradlab("report", out).error.endswith("exists: pass --force to replace it")
     outcome = gradlab("report", out, "--format", "html,md", "--force", "--json")
     assert outcome.code == 0, outcome.err
     assert json.loads(outcome.out)["pages"] == [str(out / f"training.{n}") for n in ("html", "md")]

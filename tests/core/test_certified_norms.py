@@ -200,6 +200,18 @@ def test_a_start_on_another_singular_vector_certifies_nothing_wrong() -> None:
     assert certified_norms(P[None], start).norms[0] == pytest.approx(1.01, rel=1e-10)
 
 
+@pytest.mark.parametrize("seen", [1e-320, 1e-157, 1e-120, 1e-70, 1e-50, 1e-30, 1e-9])
+@pytest.mark.parametrize("n", [2, 20, 60])
+def test_a_start_that_is_hardly_seen_certifies_nothing_wrong(n: int, seen: float) -> None:
+    """The squared length of P w may leave the range of floats, and its inverse too."""
+    P = np.zeros((n, n))
+    P[0, :2] = seen, 1.0
+    P[1:, 2:] = 0.3 * np.eye(n - 1, n - 2)
+    certified = certified_norms(P[None], np.eye(1, n))
+    assert certified.norms[0] == pytest.approx(1.0, rel=1e-10)
+    assert np.linalg.norm(certified.right[0]) == pytest.approx(1.0, rel=1e-12)
+
+
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(24, 60), spread=st.floats(0.0, 3.0))
 def test_what_is_certified_is_within_the_certificate(seed: int, n: int, spread: float) -> None:
