@@ -40,7 +40,7 @@ FIRST, GROWTH, WORTHWHILE, FEWEST = 6, 1.35, 0.95, 2
 # Spread of squared row lengths up to which all rows of a product are resolved together.
 TOGETHER = 1e-12
 NEVER = -1
-# Squared norm below which digits are lost.
+# Entry and squared norm below which digits are lost.
 SMALLEST = 2.0**-900
 # Norms taken at a time: enough to make the calls cheap, few enough to stay in the cache.
 MATRICES, MATRIX_BYTES = 128, 1 << 20
@@ -103,7 +103,9 @@ class CompressedProduct:
         pulled_rows(step, self.last, out=slot)
         # Row 0 is the longest, or was: the others are looked at with their norms.
         first = slot[0, 0]
-        if not LOW < first.dot(first) < HIGH:
+        with np.errstate(over="ignore"):
+            level = LOW < first.dot(first) < HIGH
+        if not level:
             self._rescale(slot[0])
         self.waiting.put(slot, self.scale * LOG_2)
         self.last = slot
@@ -122,7 +124,7 @@ class CompressedProduct:
 
     def _rescale(self, slot: Float[Array, "rows n"]) -> None:
         largest = float(np.abs(slot[: self.rank]).max())
-        if not 0.0 < largest < np.inf:
+        if not SMALLEST < largest < np.inf:
             raise DroppedRowsGrowError
         exponent = int(np.frexp(largest)[1])
         slot *= 2.0**-exponent

@@ -184,3 +184,18 @@ def test_a_long_product_of_few_units_is_compressed_and_exact(
     assert len(ranks) == 1000
     np.testing.assert_allclose(long.log_norm, whole.log_norm, rtol=0.0, atol=1e-10)
     np.testing.assert_allclose(long.log_frobenius, whole.log_frobenius, rtol=0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-300, 1e-150, 1e150, 1e300])
+def test_steps_of_extreme_size_keep_the_norms_of_whole_products(size: float) -> None:
+    rng = np.random.default_rng(1)
+    W = size * (rng.standard_normal((SIZE, SIZE)) / np.sqrt(SIZE))
+    cell = gl.VanillaCell(W_hh=W, W_xh=np.zeros((SIZE, 1)), activation="identity")
+    run = gl.rollout(cell, np.zeros((30, 1, 1)))
+    profile = gl.jacobian_profile(cell, run, anchors="last", smallest=False)
+    # The same matrix at order one, exactly.
+    shift = int(np.frexp(size)[1])
+    cell = gl.VanillaCell(W_hh=np.ldexp(W, -shift), W_xh=np.zeros((SIZE, 1)), activation="identity")
+    level = gl.jacobian_profile(cell, run, anchors="last", smallest=False)
+    expected = level.log_norm + level.lag * shift * np.log(2.0)
+    np.testing.assert_allclose(profile.log_norm, expected, rtol=1e-14, atol=1e-10)
