@@ -219,7 +219,7 @@ def read_table(
         path, usecols=header, na_values={name: ["", "nan"] for name in numbers}
     )
     if table.empty:
-        raise gl.RunFolderError(f"{path} has a header but no rows: analyze the network again")
+        raise gl.RunFolderError(f"{path} has a header but no rows: measure again")
     needed = numbers if optional is not None else columns
     _check_numbers(path, table, [name for name in needed if name in numbers])
     return table
@@ -251,7 +251,7 @@ def read_blocks(path: Path, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
             _check_numbers(path, block, [name for name in columns if name in numbers])
             yield block
     if empty:
-        raise gl.RunFolderError(f"{path} has a header but no rows: analyze the network again")
+        raise gl.RunFolderError(f"{path} has a header but no rows: measure again")
 
 
 def check_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> None:

@@ -369,3 +369,13 @@ def test_scheduler_without_dask_names_the_extra(
     assert outcome.code == 1
     assert "pip install 'gradlab-rnn[cluster]'" in outcome.error
     assert not (tmp_path / "never").exists()
+
+
+def test_a_single_point_that_fails_is_told_as_one(gradlab: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    typed = ("--gamma", -1, "--hidden-size", 4, "--length", 8, "--jobs", 1, "-o", out)
+    outcome = gradlab("sweep", *typed)
+    assert outcome.code == 1
+    assert outcome.out.splitlines()[0] == "1 point: none measured"
+    assert "1 of 1 point failed, the first with refused: gamma -1.0" in outcome.error
+    assert outcome.error.endswith(f"; each is in {out / 'sweep.csv'}")

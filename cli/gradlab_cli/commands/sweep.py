@@ -145,7 +145,7 @@ def _tell_estimate(wanted: Wanted, jobs: int, console: Console) -> None:
 def _tell(summary: Any, folder: Path, words: str, console: Console) -> None:
     console.document({"schema": 1, "sweep": str(folder), **summary.to_summary()})
     counts = ", ".join(f"{count} {regime}" for regime, count in summary.regimes.items())
-    console.text(f"{summary.points} points: {counts or 'none measured'}")
+    console.text(f"{counted(summary.points, 'point')}: {counts or 'none measured'}")
     if words:
         console.text(words)
     console.text(str(folder / TABLE))
@@ -153,6 +153,6 @@ def _tell(summary: Any, folder: Path, words: str, console: Console) -> None:
     console.assumptions(manifest["assumptions"])
     if summary.failed:
         raise gl.GradlabError(
-            f"{summary.failed} of {summary.points} points failed, the first with "
-            f"{summary.first_failure}; the others are in {folder / TABLE}"
+            f"{summary.failed} of {counted(summary.points, 'point')} failed, the first with "
+            f"{summary.first_failure}; each is in {folder / TABLE}"
         )
