@@ -134,6 +134,15 @@ def test_steps_of_extreme_size_lose_no_digits() -> None:
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-11)
 
 
+def test_steps_near_the_smallest_numbers_are_brought_near_one() -> None:
+    """By a power of two that is no float itself; few digits are left of such steps."""
+    W = np.ldexp(np.round(np.ldexp(gaussian(np.random.default_rng(0), 6), 20)), -1060)
+    found = followed(W[None], np.ones((3, 6)))[0]
+    expected = exact_logs(np.ldexp(W, 1040)[None], np.ones((3, 6)))[0]
+    shift = 1040.0 * np.log(2.0) * np.arange(1.0, 4.0)
+    np.testing.assert_allclose(found, expected - shift, rtol=0.0, atol=1e-8)
+
+
 def test_every_path_of_proof_is_taken_where_it_is_meant_to_be() -> None:
     rng, n = np.random.default_rng(1), 48
     U, V = orthogonal(rng, n), orthogonal(rng, n)

@@ -46,7 +46,9 @@ def in_order(function: Callable[..., Any]) -> Callable[..., Any]:
     Not for sums whose last bit is seen: multiplications and additions may be fused in one copy of
     it, and not in the other.
     """
-    return cast(Callable[..., Any], numba.njit(error_model="numpy")(_plain(function)))
+    # Said outright, as it would be the caller's else.
+    made = numba.njit(error_model="numpy", fastmath=False)(_plain(function))
+    return cast(Callable[..., Any], made)
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
