@@ -13,8 +13,8 @@ from jaxtyping import Bool, Float, Int
 
 from gradlab.analysis.anchoring import left_out
 from gradlab.analysis.jacobians import Anchors, kernel_for
-from gradlab.analysis.kernels import described_kernel
 from gradlab.analysis.objective import Objective, ObjectiveGradient, objective_gradient
+from gradlab.analysis.products.kernels import described_kernel
 from gradlab.analysis.working import Work
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from gradlab.analysis.all_pairs.rows import kept_bytes, pays
 from gradlab.analysis.anchoring import chosen_anchors, pair_count
-from gradlab.analysis.dense_profiles import kept_bytes, pays
 from gradlab.analysis.directions import LONGEST, affordable, affordable_sequences, spaced_lags
 from gradlab.analysis.jacobians import Anchors, end_times
 from gradlab.analysis.lower_bounds import RADIUS_WORK, SOLVE_WORK
-from gradlab.analysis.products import RowScaled
+from gradlab.analysis.products.scaled import RowScaled
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell
 from gradlab.cells.stack import Network

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradlab.analysis.products import EPSILON, LOG_2
+from gradlab.analysis.products.scaled import EPSILON, LOG_2
 from gradlab.arrays import Array
 from gradlab.linalg import rescale
 

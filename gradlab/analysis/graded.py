@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradlab.analysis.products import EPSILON, RESOLUTION, unit_rows
+from gradlab.analysis.products.scaled import EPSILON, RESOLUTION, unit_rows
 from gradlab.arrays import Array
 from gradlab.linalg import log
 

@@ -12,13 +12,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradlab.analysis.compressed import DROPS, DroppedRowsGrowError
-from gradlab.analysis.dense_profiles import dense_rows, pays
-from gradlab.analysis.followed import followed
-from gradlab.analysis.kernels import HALVED, SMALLEST_COMPRESSED, chosen_kernel
-from gradlab.analysis.kernels import LONG as LONG_OF_SMALL
-from gradlab.analysis.products import InverseProducts, NormQueue, ScaledProducts, log_smallest
-from gradlab.analysis.small_chains import small_chain_rows
+from gradlab.analysis.all_pairs.rows import dense_rows, pays
+from gradlab.analysis.products.compressed import DROPS, DroppedRowsGrowError
+from gradlab.analysis.products.followed import followed
+from gradlab.analysis.products.kernels import HALVED, SMALLEST_COMPRESSED, chosen_kernel
+from gradlab.analysis.products.kernels import LONG as LONG_OF_SMALL
+from gradlab.analysis.products.scaled import (
+    InverseProducts,
+    NormQueue,
+    ScaledProducts,
+    log_smallest,
+)
+from gradlab.analysis.products.small_chains import small_chain_rows
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell, Linearization
 from gradlab.errors import SettingError

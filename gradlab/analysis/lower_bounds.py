@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradlab.analysis.products import ScaledProducts
+from gradlab.analysis.products.scaled import ScaledProducts
 from gradlab.analysis.stretches import Stretches
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from gradlab.analysis.jacobians import jacobian_profile
-from gradlab.analysis.products import RESOLUTION, RowScaled, UnitRowInverse, unit_rows
+from gradlab.analysis.products.scaled import RESOLUTION, RowScaled, UnitRowInverse, unit_rows
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell
 from gradlab.lanczos import FIRST_CHECK

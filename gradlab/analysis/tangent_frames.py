@@ -14,7 +14,7 @@ from gradlab.analysis.frame_factors import (
     HouseholderFactor,
     largest_spread,
 )
-from gradlab.analysis.products import EPSILON
+from gradlab.analysis.products.scaled import EPSILON
 from gradlab.arrays import Array
 
 # Forward action of one step's Jacobian on columns, one sequence in front.

@@ -19,7 +19,7 @@ from gradlab.errors import WorkerError
 # installed is left out there.
 PRELOADED = [
     "gradlab.sweeps.points",
-    "gradlab.analysis.compiled.chains",
+    "gradlab.analysis.products.compiled.chains",
     "threadpoolctl",
     "scipy.linalg",
     "scipy.optimize",

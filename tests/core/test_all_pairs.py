@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradlab as gl
-from gradlab.analysis import dense_profiles
-from gradlab.analysis.all_pairs import all_pairs
-from gradlab.analysis.chains import InverseChain, JacobianChain
+from gradlab.analysis.all_pairs import rows as profile_rows
+from gradlab.analysis.all_pairs.chains import InverseChain, JacobianChain
+from gradlab.analysis.all_pairs.halving import all_pairs
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell
 from gradlab.linalg import sign_fixed_qr
@@ -188,7 +188,7 @@ def one_by_one(
 ) -> gl.JacobianProfile:
     """The profile by products carried end time by end time."""
     with monkeypatch.context() as patched:
-        patched.setattr(dense_profiles, "LEAST_SIZE", 10**9)
+        patched.setattr(profile_rows, "LEAST_SIZE", 10**9)
         return gl.jacobian_profile(cell, run, **settings)  # type: ignore[arg-type]
 
 
@@ -330,10 +330,10 @@ def test_an_inverse_chain_tells_exact_rank_losses_and_what_is_unresolved() -> No
 
 def test_halves_are_left_where_they_would_not_fit_or_not_pay() -> None:
     every = np.arange(1, 201)
-    assert dense_profiles.pays(64, 200, every)
-    assert dense_profiles.pays(64, 200, every[::2])
-    assert not dense_profiles.pays(64, 200, every[::3])
-    assert not dense_profiles.pays(8, 200, every)
-    assert not dense_profiles.pays(64, 8, every)
-    assert not dense_profiles.pays(2048, 200, every)
-    assert dense_profiles.pays(2048, 20, every)
+    assert profile_rows.pays(64, 200, every)
+    assert profile_rows.pays(64, 200, every[::2])
+    assert not profile_rows.pays(64, 200, every[::3])
+    assert not profile_rows.pays(8, 200, every)
+    assert not profile_rows.pays(64, 8, every)
+    assert not profile_rows.pays(2048, 200, every)
+    assert profile_rows.pays(2048, 20, every)

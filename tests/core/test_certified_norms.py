@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import gradlab as gl
 from gradlab.analysis.jacobians import jacobian_profile
-from gradlab.analysis.products import ScaledProducts
+from gradlab.analysis.products.scaled import ScaledProducts
 from gradlab.arrays import Array
 from gradlab.lanczos import leading_values
 from gradlab.linalg import PATHS, CertifiedNorms, certified_norms
@@ -163,7 +163,7 @@ def test_a_chain_counts_each_of_its_norms_once(monkeypatch: pytest.MonkeyPatch) 
         counts.update(certified.counts)
         return certified.norms, certified.right
 
-    monkeypatch.setattr("gradlab.analysis.products.spectral_norms", counted)
+    monkeypatch.setattr("gradlab.analysis.products.scaled.spectral_norms", counted)
     rng = np.random.default_rng(0)
     cell = vanilla(gaussian(rng, 64, 1.2), "tanh", rng)
     jacobian_profile(cell, run_of(cell, 60, 0), anchors="last", smallest=False)
@@ -181,7 +181,7 @@ def test_a_compressed_chain_takes_every_path(monkeypatch: pytest.MonkeyPatch) ->
         counts.update(certified.counts)
         return certified
 
-    monkeypatch.setattr("gradlab.analysis.compressed.certified_norms", counted)
+    monkeypatch.setattr("gradlab.analysis.products.compressed.certified_norms", counted)
     rng = np.random.default_rng(0)
     cell = vanilla(gaussian(rng, 128, 1.2), "tanh", rng)
     assert_exact(cell, run_of(cell, 300, 0))

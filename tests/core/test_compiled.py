@@ -21,9 +21,9 @@ from gradlab.records.jacobians import COLUMNS
 
 pytest.importorskip("numba")
 
-from gradlab.analysis import small_chains
-from gradlab.analysis.compiled import code
-from gradlab.analysis.compiled.chains import follow
+from gradlab.analysis.products import small_chains
+from gradlab.analysis.products.compiled import code
+from gradlab.analysis.products.compiled.chains import follow
 
 STEPS = 25
 

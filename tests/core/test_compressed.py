@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.analysis import compressed as compressed_room
 from gradlab.analysis import jacobians
-from gradlab.analysis.compressed import (
+from gradlab.analysis.products import compressed as compressed_room
+from gradlab.analysis.products.compressed import (
     PROBES,
     TOLERATED,
     CompressedProduct,
     DroppedRowsGrowError,
 )
-from gradlab.analysis.products import ScaledProducts
+from gradlab.analysis.products.scaled import ScaledProducts
 from gradlab.arrays import Array
 from gradlab.cells.base import LinearStep
 

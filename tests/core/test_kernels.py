@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.analysis import kernels
 from gradlab.analysis.jacobians import kernel_for
-from gradlab.analysis.kernels import chosen_kernel, importable
+from gradlab.analysis.products import kernels
+from gradlab.analysis.products.kernels import chosen_kernel, importable
 
 MANY = 10**7
 

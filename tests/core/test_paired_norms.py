@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradlab.analysis.crossing import norms_across
-from gradlab.analysis.half_products import HalfProducts
-from gradlab.analysis.paired_norms import PROVEN, PairedNorms, paired_norms
-from gradlab.analysis.tridiagonal import all_below, largest_eigenvalue, leading_vector
+from gradlab.analysis.all_pairs.crossing import norms_across
+from gradlab.analysis.all_pairs.half_products import HalfProducts
+from gradlab.analysis.all_pairs.paired_norms import PROVEN, PairedNorms, paired_norms
+from gradlab.analysis.all_pairs.tridiagonal import all_below, largest_eigenvalue, leading_vector
 from gradlab.arrays import Array
 from gradlab.linalg import sign_fixed_qr
 

@@ -82,7 +82,7 @@ def test_norm_that_is_wrong_in_the_ninth_digit_is_seen(monkeypatch: pytest.Monke
         norms, right = linalg.spectral_norms(*args, **kwargs)
         return norms * (1.0 + 1e-9), right
 
-    monkeypatch.setattr("gradlab.analysis.products.spectral_norms", broken)
+    monkeypatch.setattr("gradlab.analysis.products.scaled.spectral_norms", broken)
     assert fails(BOUNDS)
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from gradlab.analysis.products import (
+from gradlab.analysis.products.row_basis import RowBasis
+from gradlab.analysis.products.scaled import (
     HIGH,
     LOG_2,
     LOW,
@@ -21,7 +22,6 @@ from gradlab.analysis.products import (
     pulled_rows,
     refined,
 )
-from gradlab.analysis.row_basis import RowBasis
 from gradlab.arrays import Array
 from gradlab.lanczos import FIRST_CHECK
 from gradlab.linalg import certified_norms, log

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from gradlab.analysis.chains import Chain
-from gradlab.analysis.products import HIGH, LOG_2, LOW
+from gradlab.analysis.all_pairs.chains import Chain
+from gradlab.analysis.products.scaled import HIGH, LOG_2, LOW
 from gradlab.arrays import Array
 from gradlab.linalg import log, over_power
 

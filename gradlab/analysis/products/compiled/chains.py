@@ -1,7 +1,7 @@
 """One chain of products of small Jacobians with all its norms, in machine code.
 
-What `gradlab.analysis.products.ScaledProducts` does for many chains at once: below about a hundred
-units the NumPy calls cost more than the arithmetic.
+What `gradlab.analysis.products.scaled.ScaledProducts` does for many chains at once: below about a
+hundred units the NumPy calls cost more than the arithmetic.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from gradlab.analysis.compiled.code import compiled, in_order, inlined
-from gradlab.analysis.compiled.norms import certified_norm
-from gradlab.analysis.compiled.vectors import square, write
-from gradlab.analysis.products import HIGH, LEAST_SHIFT, LOG_2, LOW, NEAR, SHORTEST
+from gradlab.analysis.products.compiled.code import compiled, in_order, inlined
+from gradlab.analysis.products.compiled.norms import certified_norm
+from gradlab.analysis.products.compiled.vectors import square, write
+from gradlab.analysis.products.scaled import HIGH, LEAST_SHIFT, LOG_2, LOW, NEAR, SHORTEST
 from gradlab.arrays import Array
 
 

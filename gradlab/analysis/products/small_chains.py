@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradlab.analysis.products import (
+from gradlab.analysis.products.scaled import (
     UnitRowInverse,
     log_smallest,
     verdict,
@@ -98,7 +98,7 @@ class _Chains:
 
     def extend(self, block: _Block) -> None:
         """Multiply every product by the steps of a block that are in its reach."""
-        from gradlab.analysis.compiled.chains import follow
+        from gradlab.analysis.products.compiled.chains import follow
 
         for i, t in enumerate(self.ends.tolist()):
             first, last = max(0, block.end - t), block.end - max(block.low, t - self.reach)
@@ -118,7 +118,7 @@ class _Chains:
 
 
 class _Inverses:
-    """Transposed inverses of the same products, see `gradlab.analysis.products.InverseProducts`."""
+    """Transposed inverses of the same products, as in `products.scaled.InverseProducts`."""
 
     def __init__(self, ends: Int[Array, " ends"], reach: int, n: int) -> None:
         self.chains = _Chains(ends, reach, n)

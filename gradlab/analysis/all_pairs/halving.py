@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from gradlab.analysis.chains import Chain
-from gradlab.analysis.crossing import norms_across, unit
-from gradlab.analysis.half_products import into_range, products_after, products_before
-from gradlab.analysis.pair_tables import PairTables
+from gradlab.analysis.all_pairs.chains import Chain
+from gradlab.analysis.all_pairs.crossing import norms_across, unit
+from gradlab.analysis.all_pairs.half_products import into_range, products_after, products_before
+from gradlab.analysis.all_pairs.tables import PairTables
 from gradlab.arrays import Array
 from gradlab.linalg import certified_norms, log
 

@@ -8,8 +8,8 @@ from itertools import islice
 import numpy as np
 from jaxtyping import Float
 
-from gradlab.analysis.compressed import CompressedProduct
-from gradlab.analysis.products import InverseProducts, log_smallest
+from gradlab.analysis.products.compressed import CompressedProduct
+from gradlab.analysis.products.scaled import InverseProducts, log_smallest
 from gradlab.arrays import Array
 from gradlab.cells.base import LinearStep
 from gradlab.records.jacobians import COLUMNS

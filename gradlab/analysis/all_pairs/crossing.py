@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from gradlab.analysis.half_products import HalfProducts
-from gradlab.analysis.paired_norms import EPSILON, paired_norms
+from gradlab.analysis.all_pairs.half_products import HalfProducts
+from gradlab.analysis.all_pairs.paired_norms import EPSILON, paired_norms
 from gradlab.arrays import Array
 from gradlab.linalg import certified_norms, log
 

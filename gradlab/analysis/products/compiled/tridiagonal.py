@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradlab.analysis.compiled.code import inlined
-from gradlab.analysis.compiled.vectors import normalize
+from gradlab.analysis.products.compiled.code import inlined
+from gradlab.analysis.products.compiled.vectors import normalize
 from gradlab.arrays import Array
 
 NEWTON_STEPS, BISECTIONS = 8, 60

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from gradlab.analysis.tridiagonal import all_below, largest_eigenvalue, leading_vector
+from gradlab.analysis.all_pairs.tridiagonal import all_below, largest_eigenvalue, leading_vector
 from gradlab.arrays import Array
 
 EPSILON = float(np.finfo(np.float64).eps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradlab.analysis.compiled.code import in_order, inlined
+from gradlab.analysis.products.compiled.code import in_order, inlined
 from gradlab.arrays import Array
 
 

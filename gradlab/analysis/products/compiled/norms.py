@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradlab.analysis.compiled.code import in_order, inlined
-from gradlab.analysis.compiled.tridiagonal import (
+from gradlab.analysis.products.compiled.code import in_order, inlined
+from gradlab.analysis.products.compiled.tridiagonal import (
     bisected,
     last_pivot,
     proven,
     top_value,
     top_vector,
 )
-from gradlab.analysis.compiled.vectors import (
+from gradlab.analysis.products.compiled.vectors import (
     normalize,
     orthogonalize,
     rows_times,

@@ -7,7 +7,13 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from gradlab.analysis.products import RESOLUTION, RowScaled, UnitRowInverse, pulled_rows, verdict
+from gradlab.analysis.products.scaled import (
+    RESOLUTION,
+    RowScaled,
+    UnitRowInverse,
+    pulled_rows,
+    verdict,
+)
 from gradlab.arrays import Array
 from gradlab.cells.base import Linearization, LinearStep
 
@@ -58,8 +64,8 @@ class JacobianChain:
 class InverseChain:
     r"""Transposed inverses :math:`J^{-T}`: their products have the inverses' singular values.
 
-    As in `gradlab.analysis.products.InverseProducts`, rows of each J are brought to unit length
-    first; a step's largest factor is left to ``log_scales``.
+    As in `gradlab.analysis.products.scaled.InverseProducts`, rows of each J are brought to unit
+    length first; a step's largest factor is left to ``log_scales``.
     """
 
     def __init__(self, linearization: Linearization, length: int) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from gradlab.analysis.all_pairs import all_pairs
-from gradlab.analysis.chains import InverseChain, JacobianChain
-from gradlab.analysis.products import log_smallest
+from gradlab.analysis.all_pairs.chains import InverseChain, JacobianChain
+from gradlab.analysis.all_pairs.halving import all_pairs
+from gradlab.analysis.products.scaled import log_smallest
 from gradlab.arrays import Array
 from gradlab.cells.base import Linearization
 from gradlab.records.jacobians import COLUMNS

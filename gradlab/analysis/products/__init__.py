@@ -1,0 +1,1 @@
+"""Norms of the products that end in some times: as stacks, compressed, or in machine code."""
