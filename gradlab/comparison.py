@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradlab.analysis.anchoring import automatic_anchors, left_out
-from gradlab.analysis.jacobians import Anchors
+from gradlab.analysis.end_times import Anchors, automatic_anchors, left_out
 from gradlab.arrays import Array
 from gradlab.cells.base import Cell
 from gradlab.cells.stack import Network

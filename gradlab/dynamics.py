@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from gradlab.analysis.anchoring import left_out
-from gradlab.analysis.jacobians import Anchors, kernel_for
+from gradlab.analysis.end_times import Anchors, left_out
+from gradlab.analysis.jacobians import kernel_for
 from gradlab.analysis.objective import Objective, ObjectiveGradient, objective_gradient
 from gradlab.analysis.products.kernels import described_kernel
 from gradlab.analysis.working import Work

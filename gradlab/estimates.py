@@ -10,9 +10,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gradlab.analysis.all_pairs.rows import kept_bytes, pays
-from gradlab.analysis.anchoring import chosen_anchors, pair_count
 from gradlab.analysis.directions import LONGEST, affordable, affordable_sequences, spaced_lags
-from gradlab.analysis.jacobians import Anchors, end_times
+from gradlab.analysis.end_times import Anchors, chosen_anchors, end_times, pair_count
 from gradlab.analysis.lower_bounds import RADIUS_WORK, SOLVE_WORK
 from gradlab.analysis.products.scaled import RowScaled
 from gradlab.arrays import Array

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradlab.analysis.anchoring import chosen_anchors
 from gradlab.analysis.bounds import bound_ladder
 from gradlab.analysis.certificates.collection import certificates as certify
 from gradlab.analysis.directions import affordable, directions
+from gradlab.analysis.end_times import Anchors, chosen_anchors
 from gradlab.analysis.ensembles import mean_field_of
 from gradlab.analysis.gates import gate_dynamics
 from gradlab.analysis.inspection import describe
-from gradlab.analysis.jacobians import Anchors, jacobian_profile
+from gradlab.analysis.jacobians import jacobian_profile
 from gradlab.analysis.lyapunov import lyapunov_spectrum
 from gradlab.analysis.one_step import one_step_profile
 from gradlab.analysis.outlook import outlook

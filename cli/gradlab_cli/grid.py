@@ -27,7 +27,8 @@ class GridOptions:
         str | None, _axis("Recurrences of the model files.", "all of the first file", "NAMES")
     ] = None
     nonlinearity: Annotated[
-        str | None, _axis("Activations that the model files do not store.", "tanh", "NAMES")
+        str | None,
+        _axis("Activations that the model files do not store.", "tanh, and said so", "NAMES"),
     ] = None
     recurrent_activation: Annotated[
         str | None,

@@ -7,12 +7,13 @@ integer power of two: no lag over- or underflows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from gradlab.analysis.all_pairs.rows import dense_rows, pays
+from gradlab.analysis.end_times import Anchors, end_times
 from gradlab.analysis.products.compressed import DROPS, DroppedRowsGrowError
 from gradlab.analysis.products.followed import followed
 from gradlab.analysis.products.kernels import HALVED, SMALLEST_COMPRESSED, chosen_kernel
@@ -39,7 +40,6 @@ WORTH_COMPRESSING, FEW = 9000, 4
 # Lag beyond which little is dropped from the beginning: parts dropped at all lags add up.
 LONG = 400
 
-Anchors = str | int | Sequence[int]
 # Columns of the profile for some sequences and end times.
 Rows = Callable[
     [Cell, Trajectory, Int[Array, " batch"], Int[Array, " ends"], int, bool],
@@ -127,29 +127,6 @@ def jacobian_profile(
     table = table[:, np.lexsort((table[3], table[1], table[0]))]
     integers = {name: table[i].astype(np.int64) for i, name in enumerate(COLUMNS[:4])}
     return JacobianProfile(**integers, **dict(zip(COLUMNS[4:], table[4:], strict=True)))
-
-
-def end_times(length: int, anchors: Anchors) -> Int[Array, " ends"]:
-    """End times of a sequence of the given length, ascending.
-
-    Raises
-    ------
-    SettingError
-        If they are not of the forms that `jacobian_profile` takes, or out of 1..length.
-    """
-    if anchors == "all":
-        return np.arange(1, length + 1)
-    if anchors == "last":
-        return np.array([length])
-    if isinstance(anchors, int) and anchors >= 1:
-        count = min(anchors, length)
-        return -(-np.arange(1, count + 1) * length // count)
-    if isinstance(anchors, str | int) or len(anchors) == 0 or min(anchors) < 1:
-        raise SettingError(
-            f"anchors {anchors!r}: expected 'all', 'last', a number >= 1 or end times >= 1"
-        )
-    times = np.unique(np.asarray(anchors, dtype=np.int64))
-    return times[times <= length]
 
 
 def kernel_for(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.analysis import anchoring
+from gradlab.analysis import end_times
 from gradlab.cells.base import Cell
 from gradlab.comparison import compare, compare_cells
 from gradlab.records.comparison import Comparison
@@ -92,7 +92,7 @@ def test_no_measured_norm_lies_above_its_own_bounds(three: Comparison) -> None:
 
 def test_every_cell_is_measured_at_the_same_end_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """By itself an LSTM of 40 units, whose state is twice as long, would get half as many."""
-    monkeypatch.setattr(anchoring, "AUTOMATIC_PAIRS", 60)
+    monkeypatch.setattr(end_times, "AUTOMATIC_PAIRS", 60)
     sizes: dict[str, Any] = {"input_size": 2, "hidden_size": 40}
     cells: dict[str, Cell] = {
         "rnn": gl.VanillaCell.initialize(rng=np.random.default_rng(0), **sizes),

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradlab as gl
-from gradlab.analysis.jacobians import end_times, jacobian_profile
+from gradlab.analysis.end_times import end_times
+from gradlab.analysis.jacobians import jacobian_profile
 from gradlab.arrays import Array
 from gradlab.cells.vanilla import VanillaCell
 from gradlab.engine.rollout import rollout

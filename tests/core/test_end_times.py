@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradlab as gl
-from gradlab.analysis.anchoring import AUTOMATIC_PAIRS, automatic_anchors, pair_count
+from gradlab.analysis.end_times import AUTOMATIC_PAIRS, automatic_anchors, pair_count
 
 lengths_of = st.lists(st.integers(1, 60), min_size=1, max_size=5).map(np.array)
 

@@ -1,13 +1,16 @@
-"""As many end times as a limit of pairs allows: counted, so that every machine chooses alike."""
+"""End times of products: those asked for, or as many as a limit of pairs allows.
+
+Pairs are counted, not timed, so that every machine chooses alike.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Int
 
-from gradlab.analysis.jacobians import Anchors, end_times
 from gradlab.arrays import Array
 from gradlab.errors import SettingError
 from gradlab.records.trajectory import Trajectory
@@ -16,6 +19,8 @@ from gradlab.records.trajectory import Trajectory
 AUTOMATIC_PAIRS = 20_000
 # State size from which on a pair counts for more than one, as the cost of a product grows.
 UNIT_SIZE = 64
+
+Anchors = str | int | Sequence[int]
 
 
 def automatic_anchors(
@@ -95,3 +100,26 @@ def left_out(name: str, lengths: Int[Array, " batch"], chosen: Anchors) -> list[
         f"{name} is measured at {where} of {longest}: anchors all would measure every one, and a "
         "larger max_pairs more of them"
     ]
+
+
+def end_times(length: int, anchors: Anchors) -> Int[Array, " ends"]:
+    """End times of a sequence of the given length, ascending.
+
+    Raises
+    ------
+    SettingError
+        If they are not of the forms that `jacobian_profile` takes, or out of 1..length.
+    """
+    if anchors == "all":
+        return np.arange(1, length + 1)
+    if anchors == "last":
+        return np.array([length])
+    if isinstance(anchors, int) and anchors >= 1:
+        count = min(anchors, length)
+        return -(-np.arange(1, count + 1) * length // count)
+    if isinstance(anchors, str | int) or len(anchors) == 0 or min(anchors) < 1:
+        raise SettingError(
+            f"anchors {anchors!r}: expected 'all', 'last', a number >= 1 or end times >= 1"
+        )
+    times = np.unique(np.asarray(anchors, dtype=np.int64))
+    return times[times <= length]
