@@ -39,7 +39,8 @@ def compare(dynamics: Mapping[str, GradientDynamics]) -> Comparison:
     entries = tuple(entry for label, run in dynamics.items() for entry in _entries(label, run))
     labels = [entry.label for entry in entries]
     if len(labels) < 2:
-        raise SettingError(f"{len(labels)} recurrences to compare: expected at least 2")
+        found = f"only {labels[0]}" if labels else "nothing"
+        raise SettingError(f"{found} to compare: expected at least 2 recurrences")
     shared = [label for label in labels if labels.count(label) > 1]
     if shared:
         raise SettingError(f"two recurrences are labeled {shared[0]!r}: expected unique labels")

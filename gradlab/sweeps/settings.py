@@ -94,6 +94,8 @@ def read_setting(name: str, value: Any) -> Any:
         return _switch(name, plain)
     if name == "anchors" and isinstance(plain, int) and not isinstance(plain, bool):
         return _whole(name, plain, at_least=1)
+    if name == "anchors" and plain not in ("all", "last"):
+        raise SettingError(f"anchors {value!r}: expected all, last or a number of end times")
     if isinstance(plain, str | os.PathLike):
         return os.fspath(plain)
     raise SettingError(f"{name} {value!r}: expected a word")

@@ -172,7 +172,7 @@ def _crossing(curve: Mapping[str, Any], confidence: float) -> str:
         number(curve.get(name))
         for name in ("gamma_w_first", "gamma_w_last", "zero_gamma", "bound_gamma")
     )
-    seen = f"{curve['points']} networks at {curve['levels']} spectral norms"
+    seen = f"{_counted(curve['points'], 'network')} at {_counted(curve['levels'], 'spectral norm')}"
     seen += f" from γ_w = {plain(first)} to {plain(last)}"
     if zero == math.inf:
         freely = f" although the bound allows growth from γ_w = {plain(bound)} on"
@@ -229,3 +229,7 @@ def _end(gamma: float) -> str:
     if gamma == 0.0:
         return "below all levels"
     return "beyond all levels" if gamma == math.inf else plain(gamma)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -155,9 +155,9 @@ def test_recurrences_of_one_network_are_told_apart_by_their_names() -> None:
 
 def test_fewer_than_two_recurrences_are_refused() -> None:
     run = gl.analyze(scaled_rotation(0.9), inputs())
-    with pytest.raises(gl.SettingError, match="1 recurrences to compare: expected at least 2"):
+    with pytest.raises(gl.SettingError, match="only alone to compare: expected at least 2"):
         compare({"alone": run})
-    with pytest.raises(gl.SettingError, match="0 recurrences"):
+    with pytest.raises(gl.SettingError, match="nothing to compare"):
         compare_cells({}, inputs())
 
 

@@ -50,6 +50,7 @@ def test_grid_of_a_trillion_points_is_made_at_once() -> None:
         ({"hidden_size": [True]}, "expected a whole number from 1"),
         ({"seed": range(-1, 3)}, "expected a whole number from 0"),
         ({"activation": [1]}, "expected a word"),
+        ({"anchors": ["auto"]}, "anchors 'auto': expected all, last or a number"),
         ({"inclusive": [1]}, "expected True or False"),
         ({"transient": [-1]}, "expected a whole number from 0"),
     ],
